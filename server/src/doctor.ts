@@ -25,12 +25,12 @@ import { dockerfileFinding } from './runtimes/docker/dockerfiles/requirements.ts
 import { findNetworkTools, findPastaTools } from './runtimes/process/confinement/capabilities.ts'
 import { buildMemory, controlGroups, placeOfBuilds } from './runtimes/process/confinement/groups.ts'
 
-/** The first git whose `fetch` supports all options that the server uses (2022-06). */
+/** The first version whose `fetch` has all options that the server uses (2022-06). */
 const leastGit = [2, 37] as const
-/** An earlier time means a wrong clock, because the server is newer. */
+/** The server is newer, so an earlier time is wrong. */
 const earliest = Date.UTC(2025, 0, 1)
 
-/** Checks what the server needs and can use with this configuration. Changes and starts nothing. */
+/** Checks what the server needs and can use. Changes and starts nothing. */
 export async function findings(config: Config): Promise<Finding[]> {
   const found = await Promise.all([
     git(config),
@@ -62,7 +62,7 @@ async function git({ path }: Config): Promise<Finding> {
     : { subject, state: 'broken', found: `${text}, which is too old`, cost }
 }
 
-/** True when the output of `git --version` names a version that is new enough. */
+/** Takes the output of `git --version`. */
 export function isGitEnough(text: string): boolean {
   const [, major = 0, minor = 0] = (/(\d+)\.(\d+)/.exec(text) ?? []).map(Number)
   return major > leastGit[0] || (major === leastGit[0] && minor >= leastGit[1])
@@ -126,7 +126,7 @@ async function prlimit({ path }: Config): Promise<Finding> {
   return { subject: 'prlimit', state: 'missing', found: 'not on PATH', cost }
 }
 
-/** Checks that the users of the server can enter the data directory, or the deepest folder above it that exists. */
+/** Checks that the server's users can enter the data directory, or its deepest existing parent. */
 async function dataDirectory(config: Config): Promise<Finding> {
   const subject = 'data directory'
   try {
@@ -149,7 +149,6 @@ async function disk({ dataDirectory, deploys }: Config): Promise<Finding> {
   return { subject, state: 'broken', found, cost }
 }
 
-/** Returns the deepest folder on this path that exists. */
 async function deepestFolder(path: string): Promise<string> {
   return dirname(path) === path || (await exists(path)) ? path : deepestFolder(dirname(path))
 }
@@ -171,7 +170,6 @@ async function quotas({ dataDirectory }: Config): Promise<Finding> {
   return { subject, state: 'missing', found, cost: `${cost} Install btrfs-progs and run: btrfs quota enable ${folder}` }
 }
 
-/** Checks the ports that the server listens on. A port that our own running server uses is fine. */
 async function ports({ host, port, apps }: Config): Promise<Finding[]> {
   const runs = await isFairlead(host, port)
   const found = [await portFinding('API port', host, port, runs)]
@@ -198,7 +196,7 @@ async function languages(): Promise<Finding[]> {
   }))
 }
 
-/** @param now time of the system clock in milliseconds */
+/** @param now milliseconds of Unix time */
 export function clock(now: number): Finding {
   const found = new Date(now).toISOString()
   if (now >= earliest) return { subject: 'clock', state: 'ok', found }

@@ -6,12 +6,12 @@ import { findClusters } from './platform/postgres/clusters.ts'
 import { stopRunningCluster } from './platform/postgres/session.ts'
 import { endAppProcesses, endBuilds } from './runtimes/leftovers.ts'
 
-/** The time for edge, gateways and apps to end before SIGKILL, in milliseconds. */
+/** Milliseconds before SIGKILL. */
 const graceMs = 10_000
 
 /**
- * Ends the remaining parts of a data directory after its last server has stopped: a server that did not lead owns no
- * apps. Leaves clusters running that other processes use.
+ * Ends what a data directory left running after its last server: a server that did not lead owns no apps. Keeps
+ * clusters that other processes use.
  */
 export async function endLeftovers({
   directory,

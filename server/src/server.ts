@@ -74,34 +74,29 @@ import { openSources, repositoryCacheFolders } from './sources/open.ts'
 export interface ServerOptions {
   readonly config: Config
   readonly logger: Logger
-  /** Returns the number of log lines lost so far. */
   readonly lostLogLines?: () => number
-  /** Aborts a start in progress. */
   readonly signal?: AbortSignal
-  /** Called when the server cannot go on and must be stopped. */
   readonly onFatal: (error: Error) => void
   /** Called when a command asks the server to stop; by default the server just stops. */
   readonly onStopRequest?: (scope: StopScope) => void
   /** Called when a command asks the server to hand over; resolves with the server that has taken over. */
   readonly onHandoverRequest?: () => Promise<unknown>
-  /** The server that this server replaces. Its listening socket takes the place of an address to listen on. */
+  /** The replaced server. Its socket replaces an address to listen on. */
   readonly takeover?: Pick<Takeover, 'port' | 'listener'>
-  /** True when answers with undeclared fields are errors; for tests. */
+  /** For tests: undeclared fields in answers are errors. */
   readonly strictResponses?: boolean
-  /** Runtimes besides the configured runtimes; for tests. */
+  /** For tests, besides the configured runtimes. */
   readonly moreRuntimes?: readonly Runtime[]
-  /** Builds and runs new releases in place of the process runtime; for tests. */
+  /** For tests: builds and runs new releases in place of the process runtime. */
   readonly preferredRuntime?: Runtime
-  /** Replaces the detected capabilities of the host for builds, apps and git; for tests. */
+  /** For tests: replaces the detected capabilities. */
   readonly host?: HostCapabilities
-  /** Plans builds without planner processes; for tests. */
+  /** For tests: plans builds in this process. */
   readonly buildPlans?: PlanApart
 }
 
 export interface FairleadServer {
-  /** The listening address, such as `http://127.0.0.1:3000`. */
   readonly url: string
-  /** The server that listens there, for a handover. */
   readonly listener: Server
   /**
    * Gives up the leadership, stops accepting, and finishes accepted requests, after another server has replaced this
@@ -109,16 +104,16 @@ export interface FairleadServer {
    */
   retire(deadlineMs: number): Promise<void>
   /**
-   * Stops in order: accepts no new work, ends running requests and jobs, and closes the database. With `all` also stops
-   * apps, gateway and database clusters; with `server` they stay for the next server.
+   * Accepts no new work, ends requests and jobs, and closes the database. With `all` also ends apps, gateway and
+   * databases; with `server` they stay for the next server.
    */
   stop(scope: StopScope): Promise<void>
 }
 
 /**
- * Starts a whole server. It answers on `/healthz` and `/readyz` at once; the function resolves when the API is ready,
- * and either this server leads and its apps are reconciled, or another server leads. It may lead, follow, and lead
- * again. Rejects when the server cannot start (port, data directory, database, key); nothing is left running then.
+ * Starts a server. It answers `/healthz` and `/readyz` at once; the promise resolves when the API is ready, and this
+ * server leads with its apps reconciled, or another server leads. A server may lead, follow, and lead again. Rejects
+ * when it cannot start; nothing is left running then.
  */
 export async function startServer(options: ServerOptions): Promise<FairleadServer> {
   const { config, logger } = options
@@ -176,14 +171,14 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     })
     stack.defer('control socket', presence.close)
     presence.update({ url })
-    // A failed start must not end parts that it has not taken over.
+    // A failed start must not end what another server still uses.
     stack.defer('leftovers', async (scope) => {
       if (scope === 'all' && isReady) await endLeftovers({ directory, logger })
     })
     const state = await openState({ config, logger, supervise: true, signal: stack.signal })
     stack.defer('database', (scope) => state.close({ keep: scope === 'server' }))
     const server = await register({ ...options, state, stack }, { id, url })
-    // A newer version may have migrated the database before it saw the registration of this server.
+    // A newer version may have migrated the database before it saw this server.
     await assertUsableSchema(state.db, migrations)
     await prepareJobs(state.pool, logger)
     const secrets = await openSecretBox({
@@ -225,7 +220,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       registerRole(metrics, member)
       registerLostLines(metrics, options.lostLogLines)
     }
-    // Closed first at a stop, so that requests finish while their dependencies still run.
+    // First at a stop, so that requests finish while their dependencies still run.
     stack.defer('http', finish)
     await begin()
     presence.update({ state: 'ready' })
@@ -242,38 +237,32 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
   }
 }
 
-/**
- * The number of uploads that end at the same time. Node has four file threads; one thread stays free for other
- * requests.
- */
+/** Uploads that end at the same time. Node has four file threads; one stays free for other requests. */
 const finishedAtOnce = 3
 
-/** The parts of the process that the features use for requests. */
 interface RequestParts {
   readonly state: Omit<State, 'close'>
   readonly secrets: SecretBox
   readonly application: Application
-  /** `null` when no metrics token is configured. */
+  /** `null` without a metrics token. */
   readonly metrics: Metrics | null
   readonly stack: ShutdownStack
-  /** Aborts when another server has replaced this server. Endless answers then end. */
+  /** Aborts when another server has replaced this one, which ends endless answers. */
   readonly retiring: AbortSignal
-  /** The client connections to commands of apps. */
   readonly runConnections: RunConnections
-  /** The public address of the server, without a path. */
   readonly publicOrigin: string
 }
 
 /**
- * Creates the features, hands functions of each to the others, and mounts the API. Needs no leader in this process:
- * requests read and write rows, enqueue jobs and notify.
+ * Creates the features, passes functions between them, and mounts the API. Needs no leader in this process: requests
+ * use rows, jobs and notifications.
  */
 async function createFeatures(options: ServerOptions, parts: RequestParts) {
   const { config, logger } = options
   const { state, secrets, application, metrics, stack, publicOrigin } = parts
   const { directory } = state
   const database = state.db
-  // Accounts take turns at both, so that no account waits for all work of another account.
+  // Accounts take turns at both, so that no account waits for all work of another.
   const transact = createRequestTransactions(database)
   const finishing = createSlots<string>(finishedAtOnce)
   const tenancy = createTenancy({ database })
@@ -292,7 +281,7 @@ async function createFeatures(options: ServerOptions, parts: RequestParts) {
     addProblems: application.addProblems,
   })
   const logs = createLogStore({ directory: directory.logs })
-  // The leader reports the state of the edge to the requests of its process.
+  // In the leader's process, requests see the state of the edge.
   let edgeProblems: readonly string[] = []
   application.addProblems(() => edgeProblems)
   const outbound = createOutbound(config.outbound)
@@ -493,17 +482,15 @@ type Features = Awaited<ReturnType<typeof createFeatures>>
 
 interface LeadParts {
   readonly directory: DataDirectory
-  /** The connection settings of the state, for connections outside the pool. */
+  /** For connections outside the pool. */
   readonly connection: State['connection']
   readonly features: Features
-  /** Listens for requests of the edge. */
   readonly listenForEdge: EdgeListener['listen']
 }
 
 /**
- * Starts the work that one server does at a time: gateway, apps, jobs, database checks, webhooks, housekeeping.
- * Resolves when the desired apps are being started or adopted. Rejects when a part cannot start; then nothing is left
- * running.
+ * Starts the work of the one leading server: gateway, apps, jobs, database checks, webhooks, housekeeping. Resolves
+ * when apps are being started or adopted. Rejects when a part cannot start; nothing is left running then.
  *
  * @param leadership its database refuses writes once another server leads; its signal then ends a start and all jobs
  */
@@ -620,7 +607,6 @@ async function startLeading(
     hostnamesOf: apps.hostnamesOf,
     findAppAt: apps.findAt,
   })
-  // Databases start before apps, because apps connect to their databases immediately.
   await databases.start()
   await closeForgottenApps(gateway, apps.store)
   const hasTriedAllApps = await deployments.start()

@@ -1,14 +1,12 @@
 import type { Command } from '../platform/command.ts'
 import { imageCommandName, type ToolRequest } from '../platform/toolchain.ts'
 
-/** The variables that a repository says its app needs, without their values. */
 export interface SampleVariables {
-  /** The file that names them. */
   readonly file: string
   readonly names: readonly string[]
 }
 
-/** A schedule in `fairlead.json`: a command at the times of five fields. */
+/** A command at the times of five fields. */
 export interface CronSettings {
   readonly name: string
   readonly schedule: string
@@ -17,50 +15,44 @@ export interface CronSettings {
   readonly overlap: 'forbid' | 'allow' | 'replace'
 }
 
-/** The commands that turn a source tree into a running app, created by the pure function `planBuild`. */
+/** Turns a source tree into a running app. Created by the pure function `planBuild`. */
 export interface BuildPlan {
-  /** The name of the detector that recognised the app. */
   readonly kind: string
-  /** Commands that run in order in the source tree; the first failure ends the build. */
+  /** Run in order in the source tree; the first failure ends the build. */
   readonly build: readonly Command[]
-  /** Runs once, after the build and before the start of the release. */
+  /** Runs once, between the build and the start of the release. */
   readonly release?: Command
-  /** The Dockerfile that builds the release as a container image, instead of commands. */
+  /** Builds the release as a container image, in place of commands. */
   readonly image?: DockerfilePlan
-  /** Runs for the life of the release. */
   readonly start: Command
   /**
-   * Alternatives to `start`, because only the build shows its output. The first alternative whose files exist after the
-   * build replaces `start`. A stored plan has no alternatives any more.
+   * Alternatives to `start`, because only the build shows its output. The first whose files exist after the build
+   * replaces `start`. A stored plan has no alternatives any more.
    */
   readonly outputs?: readonly StartOutput[]
-  /** The process types of the app: `web`, which `start` runs, and further types. */
+  /** `web`, which `start` runs, and further types. */
   readonly processes?: Readonly<Record<string, ProcessPlan>>
   readonly cron?: readonly CronSettings[]
-  /** The folders that are kept across releases: the absolute path of each volume in the app, by volume name. */
+  /** Kept across releases: the absolute path of each volume in the app, by its name. */
   readonly volumes?: Readonly<Record<string, string>>
-  /** The path of the health check; without it, any answer on `/` below 500 is healthy. */
+  /** Without it, any answer on `/` below 500 is healthy. */
   readonly health?: string
-  /** The requested programs for the commands. Without a request, the server's programs are used. */
+  /** Without a request, the server's programs are used. */
   readonly toolchain?: readonly ToolRequest[]
-  /** Sentences for the build log: what was chosen and why, and warnings. */
+  /** For the build log: what was chosen and why, and warnings. */
   readonly notes?: readonly string[]
-  /** The variables that the repository says its app needs. */
   readonly samples?: SampleVariables
 }
 
 export interface DockerfilePlan {
   /** From the top of the sources. */
   readonly path: string
-  /** The stage to build; null for the last one. */
   readonly target: string | null
-  /** The build context, relative to the top of the sources; `.` for all files. */
+  /** Relative to the top of the sources; `.` for all files. */
   readonly context: string
 }
 
-/** A process type as the repository describes it. */
 export interface ProcessPlan {
-  /** Absent for `web`. */
   readonly command?: Command
   readonly instances?: number
   /** In 10⁶ bytes. */
@@ -70,41 +62,39 @@ export interface ProcessPlan {
   readonly sticky?: true
 }
 
-/** A start that depends on the output of the build. */
+/** A start that depends on the build's output. One of the paths must exist. */
 export interface StartOutput {
-  /** Paths from the top of the sources. At least one must exist. */
   readonly paths: readonly string[]
   readonly start: Command
-  /** Set if a configuration may move the output: the files and the words of the start then refer to another folder. */
+  /**
+   * Set if a configuration may move the output to another folder, which then replaces `folder` in the paths and the
+   * start.
+   */
   readonly moves?: {
-    /** From the top of the sources. The paths begin with it. */
     readonly folder: string
-    /** The folder of the app, in which the words of the start are read. */
+    /** The words of the start are read in this folder. */
     readonly root: string
-    /** A name next to the files that proves that they are this output. */
+    /** A file beside the output that proves that it is this output. */
     readonly beside?: string
   }
-  /** An additional sentence if no path exists. */
   readonly advice?: string
 }
 
 /** The plan of a release from an existing image: nothing is built, and it starts as the image says. */
 export const imagePlan: BuildPlan = { kind: 'image', build: [], start: { argv: [imageCommandName] } }
 
-/** The kind of plans with a Dockerfile. */
 export const dockerfileKind = 'dockerfile'
 
 export const isOfImage = ({ kind }: Pick<BuildPlan, 'kind'>): boolean =>
   kind === imagePlan.kind || kind === dockerfileKind
 
-/** The request for a plan: everything that the plan depends on besides the files. */
+/** Everything that a plan depends on besides the files. */
 export interface PlanRequest {
-  /** The folder of the app, which overrides `root` in `fairlead.json`; null to use `fairlead.json`. */
+  /** Overrides `root` in `fairlead.json`. */
   readonly root: string | null
-  /** True when the server runs container images. */
   readonly images: boolean
-  /** False when the server runs container images and cannot build Dockerfiles; true unless given. */
+  /** False when the server runs container images and cannot build Dockerfiles. */
   readonly canBuildImages?: boolean
-  /** The kind of the build plan of the previous release; null for a new app. */
+  /** The kind of the previous release's plan; null for a new app. */
   readonly before: string | null
 }

@@ -7,13 +7,13 @@ import { resolveWithin } from './read-tree.ts'
 import { failed, quote, type Result } from './result.ts'
 
 /**
- * Returns the plan with the start that fits the output of the build; returns a plan without outputs unchanged. Files
- * that the build has written take precedence over files of the repository: first in the usual place, then where a
- * configuration has moved the output. Only the files show a move, because a configuration is a program, which is not
- * read here. A link may lead to an output, but not out of the sources.
+ * Returns the plan with the start that fits the build's output. Files that the build wrote precede files of the
+ * repository: first in the usual place, then where a configuration has moved the output. Only the files show a move,
+ * because a configuration is a program, which is not read here. A link may lead to an output, but not out of the
+ * sources.
  *
- * @param directory of the sources, after the build
- * @param since the time at which the build began, in milliseconds of Unix time
+ * @param directory the sources, after the build
+ * @param since when the build began, in milliseconds of Unix time
  */
 export async function chooseOutput(directory: string, plan: BuildPlan, since: number): Promise<Result<BuildPlan>> {
   const root = await realpath(directory)
@@ -24,7 +24,7 @@ export async function chooseOutput(directory: string, plan: BuildPlan, since: nu
   const moved = async (output: StartOutput): Promise<BuildPlan | null> => {
     listed ??= filesIn(root)
     const [folder, ...more] = await placesOf(root, output, await listed, since)
-    // With several outputs, only the owner knows which is the app.
+    // Only the owner knows which of several outputs is the app.
     return folder === undefined || more.length > 0 ? null : { ...rest, start: startIn(folder, output) }
   }
   for (const [at, output] of outputs.entries()) {
@@ -37,7 +37,7 @@ export async function chooseOutput(directory: string, plan: BuildPlan, since: nu
   for (const output of outputs) {
     const found = output.moves === undefined || output.moves.beside !== undefined ? null : await moved(output)
     if (found === null) continue
-    // A build may add files to a site in the repository, which then stays the output.
+    // A build may add files to a site of the repository, which stays the output.
     const isSite = found.start.argv.includes(staticServerName)
     const isAdded = isSite && kept !== undefined && (await isAddedTo(root, kept, await filesIn(root), since))
     return ok(isAdded ? { ...rest, start: kept.start } : found)
@@ -62,7 +62,6 @@ async function stateOf(root: string, { paths }: StartOutput, since: number): Pro
   return state
 }
 
-/** True when the build wrote files in the output folder of the repository. */
 async function isAddedTo(
   root: string,
   { paths: [path = ''] }: StartOutput,
@@ -78,7 +77,6 @@ async function isAddedTo(
 const isWritten = async (path: string, since: number): Promise<boolean> =>
   ((await lstat(path).catch(() => null))?.ctimeMs ?? 0) >= since
 
-/** Returns the files that the build wrote. */
 async function written(root: string, files: readonly string[], since: number): Promise<string[]> {
   const marked = await Promise.all(
     files.map(async (file) => ((await isWritten(join(root, file), since)) ? [file] : [])),
@@ -86,15 +84,14 @@ async function written(root: string, files: readonly string[], since: number): P
   return marked.flat()
 }
 
-/** Folders without output: packages, caches and reports. */
+/** Packages, caches and reports. */
 const skipped =
   /^(?:node_modules|bower_components|jspm_packages|vendor|venv|__pycache__|target|deps|_build|coverage|(?:test|playwright)-(?:results|report)|-.*|.*[\p{C}\\].*)$/u
-/** Folders with a leading dot that may contain a built site or server. */
+/** These folders with a leading dot may contain a built site or server. */
 const hidden = /^\.(?:vitepress|vuepress|output|dist|build|out|site|www|public)$/
 const deepest = 8
 const mostNames = 50_000
 
-/** Lists files that may belong to an output, breadth first, up to a depth and a number. Does not follow links. */
 async function filesIn(root: string): Promise<readonly string[]> {
   const found: string[] = []
   let level = ['.']
@@ -118,8 +115,7 @@ async function filesIn(root: string): Promise<readonly string[]> {
 }
 
 /**
- * Returns the folders with an output that the build wrote to another place: the outermost folders, in the app's folder
- * if there are any.
+ * Returns the outermost folders with an output that the build wrote elsewhere, in the app's folder if there are any.
  */
 async function placesOf(
   root: string,
@@ -150,7 +146,6 @@ async function placesOf(
 const isIn = (path: string, folder: string): boolean =>
   folder === '.' || path === folder || path.startsWith(`${folder}/`)
 
-/** Returns the folders above a path, `.` for the top. */
 const above = (path: string): string[] =>
   path === '.' ? [] : ['.', ...path.split('/').map((_, at, names) => names.slice(0, at).join('/'))].filter(Boolean)
 
@@ -171,9 +166,6 @@ function startIn(place: string, { start, moves }: StartOutput): Command {
   return { ...start, argv: [program, ...words.map(replace)] }
 }
 
-/**
- * Returns the folders that a start serves as a site, or the file that Node runs; relative to the top of the sources.
- */
 function pathsOf({ start: { argv } }: BuildPlan): readonly string[] {
   const root = rootOf({ start: { argv } })
   const [program, ...words] = argv[0] === folderRunnerName ? argv.slice(2) : argv
@@ -185,10 +177,10 @@ function pathsOf({ start: { argv } }: BuildPlan): readonly string[] {
 const rootOf = ({ start: { argv } }: Pick<BuildPlan, 'start'>): string =>
   argv[0] === folderRunnerName ? (argv[1] ?? '.') : '.'
 
-/** Node tries these endings for the name of a file to run. */
+/** Node tries these endings. */
 const endings = ['', '.js', '.cjs', '.json', '.node']
 
-/** True for a fully known start whose file or folders do not exist after the build. */
+/** True when the files of a known start do not exist after the build. */
 async function isStartMissing(root: string, plan: BuildPlan): Promise<boolean> {
   const paths = plan.build.length === 0 || plan.release !== undefined ? [] : pathsOf(plan)
   const tried = paths.flatMap((path) => endings.map((ending) => `${path.replace(/\/$/, '')}${ending}`))
@@ -250,14 +242,11 @@ async function nextStep(
   return `The build wrote ${quote(name(page))}, but no index.html, with which a site begins. Name it so, or write ${serve(posix.dirname(page))}.`
 }
 
-/** The limits of the comparison: pages and files, and bytes of a page. */
+/** Pages and files to compare, and bytes of a page. */
 const mostCompared = 200
 const mostOfPage = 64 * 1024
 
-/**
- * Returns the folders whose page the build wrote; otherwise the folders whose page loads a file that the build wrote
- * there.
- */
+/** Returns folders whose page the build wrote, otherwise folders whose page loads a file that the build wrote there. */
 async function sitesIn(root: string, files: readonly string[], fresh: readonly string[]): Promise<string[]> {
   const pages = files.filter((file) => posix.basename(file) === 'index.html')
   const all = new Set(fresh)

@@ -21,6 +21,53 @@ export function fairleadJson(): FairleadJson {
   return schema
 }
 
+export interface AppSettings {
+  /** Relative to the top of the repository; `.` for the top. */
+  readonly root: string
+  readonly build?: readonly [string, ...string[]] | undefined
+  readonly start?: readonly [string, ...string[]] | undefined
+  readonly health?: string | undefined
+  readonly processes?: Readonly<Record<string, ProcessSettings>> | undefined
+  readonly cron?: readonly CronSettings[] | undefined
+  readonly builder?: BuilderName | undefined
+  readonly dockerfile?: { readonly path: string; readonly target: string | undefined } | undefined
+  /** The app does not write to the files of its container image. */
+  readonly readOnly?: boolean | undefined
+  readonly volumes?: Readonly<Record<string, string>> | undefined
+}
+
+export interface ProcessSettings {
+  readonly command?: readonly [string, ...string[]] | undefined
+  readonly instances?: number | undefined
+  readonly memoryMb?: number | undefined
+  readonly cpus?: number | undefined
+  readonly sticky?: boolean | undefined
+}
+
+/**
+ * Reads `fairlead.json` of the repository; without the file all settings are absent.
+ *
+ * @param givenRoot overrides `root`; if `root` names another folder, the other settings are then absent
+ */
+export function readSettings(files: SourceTree, givenRoot: string | null = null): Result<AppSettings> {
+  if (!files.has('fairlead.json')) return { ok: true, value: { root: givenRoot ?? '.' } }
+  const content = files.read('fairlead.json')
+  if (content === undefined) return unreadable('fairlead.json')
+  const json = readJson('fairlead.json', content)
+  if (!json.ok) return failed('invalid_fairlead_json', json.message)
+  const parsed = fairleadJson().safeParse(json.value)
+  if (!parsed.success) return failed('invalid_fairlead_json', describe(parsed.error.issues))
+  const { root = '.', build, health } = parsed.data
+  const processes = processSettings(parsed.data.processes)
+  const start = processes?.['web']?.command ?? command(parsed.data.start)
+  if (givenRoot !== null && givenRoot !== tidy(root)) return { ok: true, value: { root: givenRoot } }
+  const cron = cronSettings(parsed.data.cron)
+  const { builder, read_only: readOnly, dockerfile: named, volumes } = parsed.data
+  const dockerfile = named && { path: tidy(named.path ?? defaultDockerfile), target: named.target }
+  const settings = { root: tidy(root), build: command(build), start, health, processes, cron }
+  return { ok: true, value: { ...settings, builder, dockerfile, readOnly, volumes } }
+}
+
 function makeSchema(zod: typeof z) {
   const text = (error: string) =>
     zod
@@ -80,7 +127,7 @@ function makeSchema(zod: typeof z) {
     .meta({ title: 'fairlead.json', description: 'How Fairlead builds and runs an app.' })
 }
 
-/** A Dockerfile path must not begin with a hyphen, because a program could read it as an option. */
+/** A program could read a path with a hyphen in front as an option. */
 const dockerfilePath = /^(?!-)[^\p{Cc}\\]{1,1000}$/u
 const stageName = /^[A-Za-z0-9][\w.-]{0,127}$/
 
@@ -112,7 +159,6 @@ function volumesSchema(zod: typeof z) {
     })
 }
 
-/** Returns the schema of process types; `words` is the schema of a command. */
 function processesSchema<Words extends z.ZodType>(zod: typeof z, words: Words) {
   return zod
     .record(
@@ -149,56 +195,7 @@ function processesSchema<Words extends z.ZodType>(zod: typeof z, words: Words) {
     .describe('The process types of the app, in addition to its Procfile: "web" has its address.')
 }
 
-export interface AppSettings {
-  /** A folder relative to the top of the repository, `.` for the top itself. */
-  readonly root: string
-  readonly build?: readonly [string, ...string[]] | undefined
-  readonly start?: readonly [string, ...string[]] | undefined
-  readonly health?: string | undefined
-  readonly processes?: Readonly<Record<string, ProcessSettings>> | undefined
-  readonly cron?: readonly CronSettings[] | undefined
-  readonly builder?: BuilderName | undefined
-  readonly dockerfile?: { readonly path: string; readonly target: string | undefined } | undefined
-  /** True when the app does not write to the files of its container image. */
-  readonly readOnly?: boolean | undefined
-  /** The path of each volume, by its name. */
-  readonly volumes?: Readonly<Record<string, string>> | undefined
-}
-
-/** The name of a Dockerfile without a setting. */
 export const defaultDockerfile = 'Dockerfile'
-
-export interface ProcessSettings {
-  readonly command?: readonly [string, ...string[]] | undefined
-  readonly instances?: number | undefined
-  readonly memoryMb?: number | undefined
-  readonly cpus?: number | undefined
-  readonly sticky?: boolean | undefined
-}
-
-/**
- * Reads `fairlead.json` of the repository; without the file all settings are absent.
- *
- * @param givenRoot overrides `root`; if `root` names another folder, the other settings are then absent
- */
-export function readSettings(files: SourceTree, givenRoot: string | null = null): Result<AppSettings> {
-  if (!files.has('fairlead.json')) return { ok: true, value: { root: givenRoot ?? '.' } }
-  const content = files.read('fairlead.json')
-  if (content === undefined) return unreadable('fairlead.json')
-  const json = readJson('fairlead.json', content)
-  if (!json.ok) return failed('invalid_fairlead_json', json.message)
-  const parsed = fairleadJson().safeParse(json.value)
-  if (!parsed.success) return failed('invalid_fairlead_json', describe(parsed.error.issues))
-  const { root = '.', build, health } = parsed.data
-  const processes = processSettings(parsed.data.processes)
-  const start = processes?.['web']?.command ?? command(parsed.data.start)
-  if (givenRoot !== null && givenRoot !== tidy(root)) return { ok: true, value: { root: givenRoot } }
-  const cron = cronSettings(parsed.data.cron)
-  const { builder, read_only: readOnly, dockerfile: named, volumes } = parsed.data
-  const dockerfile = named && { path: tidy(named.path ?? defaultDockerfile), target: named.target }
-  const settings = { root: tidy(root), build: command(build), start, health, processes, cron }
-  return { ok: true, value: { ...settings, builder, dockerfile, readOnly, volumes } }
-}
 
 function processSettings(
   given: z.output<FairleadJson>['processes'],
@@ -212,7 +209,6 @@ function processSettings(
   )
 }
 
-/** Describes all problems, each with its key. */
 function describe(issues: readonly z.core.$ZodIssue[]): string {
   const [first] = issues
   if (first?.path.length === 0 && first.code !== 'unrecognized_keys') return 'fairlead.json must hold a JSON object.'
@@ -234,13 +230,12 @@ function isInside(path: string): boolean {
 
 const isFileInside = (path: string): boolean => isInside(path) && !['.', ''].includes(tidy(path))
 
-/** Removes `./` and a trailing slash. */
 function tidy(path: string): string {
   const normal = posix.normalize(path)
   return normal.length > 1 && normal.endsWith('/') ? normal.slice(0, -1) : normal
 }
 
-// The limits of commands in the API, because each scheduled run stores its command.
+// As in the API, because each scheduled run stores its command.
 const mostWords = 200
 const mostCharacters = 32_768
 const lengthOf = (words: readonly string[]): number => words.reduce((sum, { length }) => sum + length, 0)
@@ -283,7 +278,6 @@ function cronSchema(zod: typeof z, words: z.ZodType<string[]>) {
     .describe('Commands that run at times, beside the app.')
 }
 
-/** Returns the schedules with defaults filled in. */
 function cronSettings(given: z.output<ReturnType<typeof cronSchema>>): readonly CronSettings[] | undefined {
   return given?.map(({ command, timezone = 'UTC', overlap = 'forbid', ...rest }) => ({
     ...rest,
@@ -293,9 +287,6 @@ function cronSettings(given: z.output<ReturnType<typeof cronSchema>>): readonly 
   }))
 }
 
-/**
- * The values of `builder` in `fairlead.json`: the Dockerfile of the app builds the release, or the detected commands
- * do.
- */
+/** The values of `builder`: the app's Dockerfile builds the release, or the detected commands do. */
 const builders = ['dockerfile', 'detected'] as const
 export type BuilderName = (typeof builders)[number]

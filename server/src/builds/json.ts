@@ -1,12 +1,11 @@
-/** The fields of a JSON object or of a TOML table. */
 export type Fields = Readonly<Record<string, unknown>>
 
-/** A value, or a failure in words for the owner of the file. */
+/** The message is for the owner of the file. */
 export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly message: string }
 
 /** Reads the text of a JSON file; a failure's message names the position. Never throws. */
 export function readJson(name: string, text: string): Read<unknown> {
-  // npm also tolerates a byte order mark.
+  // npm also accepts a byte order mark.
   const json = text.replace(/^\uFEFF/, '')
   try {
     return { ok: true, value: JSON.parse(json) }
@@ -24,8 +23,8 @@ export const fieldsOf = (value: unknown): Fields => (isFields(value) ? value : {
 type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | 'colon' | 'comma or end' | 'nothing'
 
 /**
- * Returns the offset of the first token that the JSON grammar (RFC 8259) does not allow; the length of the text if it
- * ends too early. The messages of the engine give a position only for some errors.
+ * Returns the offset of the first token that RFC 8259 does not allow; the length of the text if it ends too early. The
+ * engine's messages give a position only for some errors.
  */
 export function findJsonError(text: string): number {
   const tokens =
@@ -45,7 +44,7 @@ export function findJsonError(text: string): number {
   }
 }
 
-/** Returns the tokens that may follow `token`; null if `token` was not allowed. `open` holds the open containers. */
+/** Returns the tokens that may follow; null if `token` was not allowed. `open` holds the open containers. */
 function step(expected: Expected, token: string, open: string[]): Expected | null {
   const afterValue = (): Expected => (open.length === 0 ? 'nothing' : 'comma or end')
   if (expected === 'nothing') return null

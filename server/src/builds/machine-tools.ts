@@ -8,10 +8,7 @@ const timeoutMs = 10_000
 
 const systemPath = SYSTEM_FOLDERS.join(':')
 
-/**
- * Returns the programs that apps find on the machine. Checks each time, so that a newly installed program is available
- * to the next deployment.
- */
+/** Checks each time, so that the next deployment finds a new program. */
 export async function installed(programs: readonly string[]): Promise<ReadonlySet<string>> {
   const found = await Promise.all(
     programs.map(async (program) => ((await findProgram(program, systemPath)) === null ? [] : [program])),
@@ -38,13 +35,12 @@ async function versionOf({ program, version }: Tool): Promise<string | undefined
   return version.pattern.exec((await outputOf(program, version.args)) ?? '')?.[1]
 }
 
-/** True for a program that is complete for builds. */
 const isWhole = async ({ program, whole }: Tool): Promise<boolean> =>
   whole === undefined || (await outputOf(program, whole.args)) !== null
 
 /**
- * Runs a program away from the sources and with an empty environment, so that the app cannot influence it. Returns its
- * output; null when it fails.
+ * Runs away from the sources and with an empty environment, so that the app cannot influence it. Returns null on a
+ * failure.
  */
 function outputOf(program: string, args: readonly string[]): Promise<string | null> {
   const env = { PATH: systemPath, HOME: '/nonexistent', LANG: 'C.UTF-8' }
@@ -55,12 +51,10 @@ function outputOf(program: string, args: readonly string[]): Promise<string | nu
   })
 }
 
-/** A language that the server does not include, and its programs on this machine. */
 export interface Language {
   readonly name: string
-  /** The installed programs, such as `ruby 3.1.7`. */
   readonly there: readonly string[]
-  /** The missing programs, such as `bundle (Debian: bundler)`. */
+  /** Such as `bundle (Debian: bundler)`. */
   readonly missing: readonly string[]
 }
 

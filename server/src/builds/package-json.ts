@@ -1,40 +1,35 @@
 import { fieldsOf, isFields, type Read, readJson } from './json.ts'
 import type { SourceTree } from './tree.ts'
 
-/** The fields of a package.json that a build needs. Fields of a wrong type count as absent, as in npm. */
+/** As far as a build needs it. Fields of a wrong type count as absent, as in npm. */
 export interface PackageJson {
   readonly name: string | undefined
   readonly version: string | undefined
   readonly main: string | undefined
-  /** The file that bundlers and Bun start from. */
+  /** Bundlers and Bun start from it. */
   readonly module: string | undefined
   readonly scripts: ReadonlyMap<string, string>
-  /** The fields `engines` and `volta`: ranges and versions by the name of a program. */
+  /** From `engines` and `volta`, by the name of a program. */
   readonly engines: ReadonlyMap<string, string>
   readonly volta: ReadonlyMap<string, string>
   /** The field `devEngines`, if it names one program for each entry. */
   readonly devEngines: { readonly runtime: NamedRange | undefined; readonly packageManager: NamedRange | undefined }
-  /** Names of the packages that the app needs at run time. */
   readonly dependencies: ReadonlySet<string>
-  /** Names of the packages that the app needs for development, including its build. */
   readonly devDependencies: ReadonlySet<string>
-  /** True when npm has something to install. */
   readonly installs: boolean
-  /** The field `packageManager`, such as `pnpm@10.1.0`. */
+  /** Such as `pnpm@10.1.0`. */
   readonly packageManager: PackageManagerField | undefined
-  /** True when the file has a `config` field, which npm passes to scripts as variables. */
+  /** npm passes the field `config` to scripts as variables. */
   readonly hasConfig: boolean
 }
 
-/** A program and a range of its versions. */
 export interface NamedRange {
   readonly name: string
   readonly version: string
 }
 
-/** The field `packageManager`, as Corepack defines it. */
+/** As Corepack defines it. */
 export interface PackageManagerField extends NamedRange {
-  /** Such as `sha512.1f0e…`. */
   readonly hash: string | undefined
 }
 
@@ -86,14 +81,12 @@ export function readPackageJson(files: SourceTree): PackageJson | undefined {
   return parsed.ok ? parsed.value : undefined
 }
 
-/** Returns the entries of an object whose values are strings. */
 const textsOf = (value: unknown): ReadonlyMap<string, string> =>
   new Map(Object.entries(fieldsOf(value)).filter((entry): entry is [string, string] => isText(entry[1])))
 
 const isText = (value: unknown): value is string => typeof value === 'string'
 const stringOf = (value: unknown): string | undefined => (isText(value) && value.trim() !== '' ? value : undefined)
 
-/** Returns text that an environment variable can hold. */
 const printableOf = (value: unknown): string | undefined => {
   const text = stringOf(value)
   return isText(text) && text.isWellFormed() && !/\p{Cc}/u.test(text) ? text : undefined

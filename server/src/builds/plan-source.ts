@@ -14,8 +14,8 @@ import { variableFiles } from './sample-variables.ts'
 import { type SourceTree, within } from './tree.ts'
 
 /**
- * Decides how the source tree in a folder is built and started. When the app's folder does not show it, the failure
- * describes the folder, and suggests subfolders with an app.
+ * Decides how a source tree is built and started. When the app's folder does not show it, the failure describes the
+ * folder and suggests subfolders with an app.
  *
  * @param request.root a folder in it
  */
@@ -43,7 +43,6 @@ const workspaceFailure: PlanFailure = {
   message: 'The top of this repository is a workspace of several packages, and nothing there says how it starts.',
 }
 
-/** Adds to a failure a description of the folder, and the folders with apps. */
 function advise({ code, message }: PlanFailure, seen: string, apps: readonly FoundApp[]): PlanFailure {
   if (apps.length === 0) {
     const next = code === 'not_recognised' ? ' A Procfile or a fairlead.json can say how anything else starts.' : ''
@@ -54,7 +53,7 @@ function advise({ code, message }: PlanFailure, seen: string, apps: readonly Fou
   return { code, message: `${message} ${seen} ${advice}`, suggestions: apps }
 }
 
-/** Removes libraries, unless there is nothing else. Programs come before sites. */
+/** Libraries go unless there is nothing else. Programs come before sites. */
 async function withoutLibraries(directory: string, apps: readonly FoundApp[]): Promise<FoundApp[]> {
   const marked = await Promise.all(
     apps.map(async (app) => ({ app, isLibrary: await isLibraryIn(directory, app.root) })),
@@ -68,11 +67,6 @@ async function isLibraryIn(directory: string, root: string): Promise<boolean> {
   return isLibrary(within(await readSourceTree(directory, libraryFiles, root), root))
 }
 
-/**
- * Decides how the source tree in a folder is built and started.
- *
- * @param request.root a folder in it
- */
 async function planDirectory(directory: string, request: PlanRequest): Promise<PlanResult> {
   const { root } = request
   const names = [...variableFiles, ...detectors.flatMap(({ files }) => files)]
@@ -83,29 +77,25 @@ async function planDirectory(directory: string, request: PlanRequest): Promise<P
   return planBuild(tree, detectors, { ...request, programs, versions, isWhole: true })
 }
 
-/** A folder of the repository that holds an app. */
 interface FoundApp {
   readonly root: string
   readonly kind: string
 }
 
-/** Folders without separate apps: packages, output, tests, documents. */
+/** No apps here: packages, output, tests, documents. */
 const skipped =
   /^(\..*|_.*|node_modules|bower_components|vendor|venv|env|dist|build|out|target|coverage|tmp|temp|logs?|tests?|__tests__|spec|e2e|cypress|fixtures|mocks?|docs?|static|assets|public|styles|images?|img|css|js|migrations|locales?)$/i
 const deepest = 3
 const mostFolders = 150
 const mostTried = 40
-/**
- * A limit on CPU time, so that a failing deployment does not delay others. Not wall time, because the machine may be
- * busy.
- */
+/** CPU time, so that a failing deployment does not delay others. Not wall time, because the machine may be busy. */
 const mostCpuMs = 5_000
 const mostMs = 30_000
 const mostApps = 20
 
 /**
- * Finds subfolders that contain an app: breadth first, a bounded number, without following links. Folders inside an app
- * belong to this app.
+ * Finds a bounded number of apps in subfolders, breadth first, without following links. Folders inside an app belong to
+ * it.
  *
  * @param directory the absolute path of the repository
  * @param below a folder of it, `.` for its top
@@ -173,7 +163,7 @@ function isWorkspace(files: Pick<SourceTree, 'has' | 'read'>): boolean {
   return fields['workspaces'] !== undefined || marks.some((name) => files.has(name))
 }
 
-/** Configurations that show whether a package is a library or an app. */
+/** Show whether a package is a library or an app. */
 const viteConfigs = ['vite.config.ts', 'vite.config.js', 'vite.config.mts', 'vite.config.mjs'] as const
 const libraryFiles = ['package.json', ...viteConfigs] as const
 
@@ -190,7 +180,7 @@ function isLibrary(files: Pick<SourceTree, 'read'>): boolean {
   if (fields === null || !parsed.ok) return false
   const { scripts } = parsed.value
   const run = (name: string) => programsOf(scripts.get(name) ?? '', scripts)
-  // The development server of a library only shows its examples.
+  // A library's development server shows its examples.
   const isViteLibrary = viteConfigs.some((name) => /\blib\s*:\s*\{/.test(files.read(name) ?? ''))
   const servesNobody = (program: Program) => isBuilder(program, scripts) || (isViteLibrary && program.name === 'vite')
   if (![...run('start'), ...run('dev')].every(servesNobody)) return false
@@ -200,14 +190,13 @@ function isLibrary(files: Pick<SourceTree, 'read'>): boolean {
   return compiles || ['main', 'module', 'exports', 'types', 'bin'].some((name) => fields[name] !== undefined)
 }
 
-/** Programs that build packages, not sites. */
 const compilers: ReadonlySet<string> = new Set([
   ...['tsc', 'vue-tsc', 'tspc', 'ttsc', 'tsc-watch', 'tsgo', 'tsc-alias', 'swc', 'babel', 'tsup', 'tsdown', 'tsdx'],
   ...['unbuild', 'obuild', 'zshy', 'dts', 'microbundle', 'microbundle-crl', 'bunchee', 'pkgroll', 'father', 'rslib'],
   ...['tshy', 'preconstruct', 'ng-packagr', 'svelte-package', 'bob', 'api-extractor', 'resolve-tspaths'],
 ])
 
-/** Further programs that build, generate or test, or that show components of a library. */
+/** Build, generate or test, or show components of a library. */
 const builders: ReadonlySet<string> = new Set([
   ...['rollup', 'rolldown', 'esbuild', 'sass', 'postcss', 'tailwindcss', 'lessc', 'stylus', 'graphql-codegen'],
   ...['prisma', 'panda', 'style-dictionary', 'typedoc', 'vitest', 'jest', 'mocha', 'ava', 'eslint', 'biome'],
@@ -218,13 +207,13 @@ const helpers: ReadonlySet<string> = new Set([
   ...['true', 'chmod', 'wait', 'wait-on', 'sleep', 'cd'],
 ])
 
-/** Programs that rerun a command whenever a file changes. The command is one of their words, or follows `--exec`. */
+/** Rerun a command when a file changes. The command is one of their words, or follows `--exec`. */
 const repeaters: ReadonlySet<string> = new Set(['nodemon', 'chokidar', 'onchange', 'watch', 'watchexec', 'node-watch'])
 
-/** Matches a script that builds, such as `scripts/build.mjs` and `esbuild.config.js`. */
+/** Such as `scripts/build.mjs` and `esbuild.config.js`. */
 const buildFile = /(?:^|[./_-])(?:(?:es)?build|bundle|rollup|compile|watch)(?:[./_-]|$)/
 
-/** True for a program that never answers requests, however long it runs. */
+/** True for a program that never answers requests. */
 function isBuilder({ name, args }: Program, scripts: ReadonlyMap<string, string>): boolean {
   // This option starts the built program.
   if (args.some((arg) => /^--on-?success\b/i.test(arg))) return false
@@ -264,7 +253,6 @@ function readFields(text: string): Fields | null {
   return read.ok && isFields(read.value) ? read.value : null
 }
 
-/** Patterns of file names that show what a repository is, with a description. */
 const telling: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/^(docker-)?compose(\..+)?\.ya?ml$/, '"fairlead import compose" reads it'],
   [/^go\.(mod|work)$/, 'Go'],
@@ -301,10 +289,7 @@ const telling: readonly (readonly [pattern: RegExp, what: string])[] = [
 ]
 
 const dockerfile = /^(Dockerfile|Containerfile)(\..+)?$/
-/**
- * The advice for a Dockerfile: on a server with containers, which only misses a Dockerfile with another name, and on a
- * server without containers.
- */
+/** With containers, only a Dockerfile with another name is missed; the server may also have no containers. */
 const forDockerfile = {
   images: 'name it by "dockerfile" in fairlead.json',
   none: 'which needs Docker: the operator of the server turns it on with FAIRLEAD_RUNTIME=process,docker',

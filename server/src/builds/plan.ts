@@ -16,31 +16,25 @@ import { failed, type PlanFailure, type PlanResult, quote, type Result } from '.
 import { readSampleVariables } from './sample-variables.ts'
 import { type SourceTree, within } from './tree.ts'
 
-/** Facts about the server that a plan depends on. */
 export interface PlanOptions {
-  /** The folder of the app. It overrides `root` in `fairlead.json`. */
+  /** Overrides `root` in `fairlead.json`. */
   readonly root?: string | null
-  /** The tools of detectors that are installed on the machine. */
   readonly programs: ReadonlySet<string>
-  /** The versions of these programs, as far as they are known. */
   readonly versions?: ReadonlyMap<string, string>
-  /** True when the tree is a whole repository: an absent file does not exist. False for an extract. */
+  /** True for a whole repository, where an absent file does not exist. False for an extract. */
   readonly isWhole?: boolean
-  /** True when the server runs container images. */
   readonly images?: boolean
-  /** False when the server runs container images and cannot build Dockerfiles; true unless given. */
+  /** False when the server runs container images and cannot build Dockerfiles. */
   readonly canBuildImages?: boolean
-  /** The kind of the build plan of the previous release; null for a new app. */
+  /** The kind of the previous release's plan; null for a new app. */
   readonly before?: string | null
 }
 
-/** A detector that recognised the tree. */
 interface Found {
   readonly detector: Detector
   readonly detection: Detection
 }
 
-/** A detector that knows how the app starts. */
 interface Chosen extends Found {
   readonly detection: Detection & { readonly start: Command }
 }
@@ -70,8 +64,7 @@ export function planBuild(files: SourceTree, detectors: readonly Detector[], opt
   const app = within(files, settings.root)
   const all = detectAll(files, settings, detectors, options)
   const chosen = all.ok ? all.value.found.find((each): each is Chosen => each.detection.start !== null) : undefined
-  // A faulty file counts as detected, so that an app stays with the detector of its previous release. A new app uses
-  // its Dockerfile.
+  // A faulty file counts as detected, so that an app stays with its detector. A new app uses its Dockerfile.
   const detected = all.ok ? (chosen?.detector.name ?? null) : all.failure.code
   const { builder, note } = chooseBuilder(factsOf(app, settings, detected, options))
   if (builder === 'dockerfile') {
@@ -87,6 +80,43 @@ export function planBuild(files: SourceTree, detectors: readonly Detector[], opt
   if (missing !== null) return { ok: false, failure: missing }
   const samples = readSampleVariables(app)
   return samples === undefined ? planned : { ok: true, plan: { ...planned.plan, samples } }
+}
+
+export interface BuilderFacts {
+  readonly asked: BuilderName | undefined
+  /** `fairlead.json` has commands that build or start the app. */
+  readonly namesCommands: boolean
+  readonly hasDockerfile: boolean
+  readonly images: boolean
+  readonly canBuildImages: boolean
+  /** The kind of the previous release's plan; null for a new app. */
+  readonly before: string | null
+  readonly detected: string | null
+}
+
+/** The note tells that another builder was possible. */
+export interface ChosenBuilder {
+  readonly builder: BuilderName
+  readonly note?: string
+}
+
+/**
+ * Chooses between the Dockerfile of an app and the detected commands. `fairlead.json` decides; otherwise an app keeps
+ * its previous builder; a new app uses its Dockerfile if the server can build it.
+ */
+export function chooseBuilder(facts: BuilderFacts): ChosenBuilder {
+  const { asked, namesCommands, hasDockerfile, images, canBuildImages, before, detected } = facts
+  if (asked !== undefined) return { builder: asked }
+  if (!hasDockerfile || !images) return { builder: 'detected' }
+  if (detected === null) return { builder: 'dockerfile' }
+  if (namesCommands) return leftOut('fairlead.json says how the app is built or started')
+  if (before !== null && !isOfImage({ kind: before }))
+    return leftOut(`the release before was not made of it (${before})`)
+  if (before === null && !canBuildImages) {
+    return { builder: 'detected', note: 'The Dockerfile is not used: this server builds none.' }
+  }
+  const note = `The Dockerfile builds the app. With "builder": "detected" in fairlead.json, Fairlead does, as ${detected}.`
+  return { builder: 'dockerfile', note }
 }
 
 function factsOf(
@@ -106,7 +136,6 @@ function factsOf(
   }
 }
 
-/** Adds a sentence for the build log to a plan. */
 function withNote(planned: PlanResult, note: string | undefined): PlanResult {
   if (!planned.ok || note === undefined) return planned
   return { ok: true, plan: { ...planned.plan, notes: [note, ...(planned.plan.notes ?? [])] } }
@@ -175,7 +204,7 @@ function assemble(
   const env = Object.assign({}, ...used.map((each) => each.detection.env ?? {}))
   const builders = used.flatMap((each) => each.detection.build ?? [])
   const own = build === undefined ? builders : [{ argv: build, env }]
-  // An owner's command may need the variables of every language; the start of a language has its specific variables.
+  // An owner's command may need the variables of every language; a language's start has its own.
   const isOwners = uses === 'all' && detection.env === undefined
   const start = isOwners ? withEnv(detection.start, env) : detection.start
   const caches = Object.assign({}, ...used.map((each) => each.detector.caches))
@@ -256,60 +285,17 @@ function inFolder(folder: string, command: Command): Command {
   return { ...rest, argv: there(argv), ...(unlocked === undefined ? {} : { unlocked: there(unlocked) }) }
 }
 
-/** The facts that decide the builder. */
-export interface BuilderFacts {
-  /** `builder` in `fairlead.json`. */
-  readonly asked: BuilderName | undefined
-  /** True when `fairlead.json` names commands that build or start the app. */
-  readonly namesCommands: boolean
-  readonly hasDockerfile: boolean
-  /** True when the server runs container images. */
-  readonly images: boolean
-  /** False when the server cannot build Dockerfiles. */
-  readonly canBuildImages: boolean
-  /** The kind of the build plan of the previous release; null for a new app. */
-  readonly before: string | null
-  /** The name of the detector that knows how the app starts; null without such a detector. */
-  readonly detected: string | null
-}
-
-/** The builder of a release, with a sentence for the build log if another builder was possible. */
-export interface ChosenBuilder {
-  readonly builder: BuilderName
-  readonly note?: string
-}
-
-/**
- * Chooses between the Dockerfile of an app and the detected commands. `fairlead.json` decides; otherwise an app keeps
- * its previous builder; a new app uses its Dockerfile if the server can build it.
- */
-export function chooseBuilder(facts: BuilderFacts): ChosenBuilder {
-  const { asked, namesCommands, hasDockerfile, images, canBuildImages, before, detected } = facts
-  if (asked !== undefined) return { builder: asked }
-  if (!hasDockerfile || !images) return { builder: 'detected' }
-  if (detected === null) return { builder: 'dockerfile' }
-  if (namesCommands) return leftOut('fairlead.json says how the app is built or started')
-  if (before !== null && !isOfImage({ kind: before }))
-    return leftOut(`the release before was not made of it (${before})`)
-  if (before === null && !canBuildImages) {
-    return { builder: 'detected', note: 'The Dockerfile is not used: this server builds none.' }
-  }
-  const note = `The Dockerfile builds the app. With "builder": "detected" in fairlead.json, Fairlead does, as ${detected}.`
-  return { builder: 'dockerfile', note }
-}
-
 const leftOut = (why: string): ChosenBuilder => ({
   builder: 'detected',
   note: `The Dockerfile is not used: ${why}. "builder": "dockerfile" in fairlead.json changes that.`,
 })
 
-/** Tells users what the operator must do for containers. */
+/** For users: what the operator must do. */
 const turnOnDocker =
   'Its operator turns Docker on: FAIRLEAD_RUNTIME=process,docker, see docs/configuration.md of Fairlead.'
 
 /**
- * Returns the plan of an app with a Dockerfile. Process types come only from `fairlead.json`, because a Procfile is for
- * machines without the image.
+ * Process types come only from `fairlead.json`, because a Procfile is for machines without the image.
  *
  * @param app the folder of the app
  */
@@ -343,7 +329,7 @@ function planDockerfile(app: SourceTree, settings: AppSettings, images: boolean)
   return { ok: true, plan }
 }
 
-/** True for a file that is certainly missing. Folders deep inside a repository are unknown. */
+/** Folders deep inside a repository are unknown. */
 const isMissingFolder = (app: SourceTree, path: string): boolean =>
   !app.has(path) && app.list(posix.dirname(path)).length > 0
 
@@ -352,7 +338,7 @@ const folderName = (root: string): string => (root === '.' ? 'the repository' : 
 /** Lines of a Procfile with a special meaning. */
 const notTypes = new Set(['web', 'release'])
 const typePattern = /^[a-z][a-z0-9_-]{0,29}$/
-/** A limit, because the plan is read often with its release. No app needs as many. */
+/** The plan is read often with its release. No app needs as many. */
 const mostTypes = 50
 
 /**
@@ -404,12 +390,12 @@ const sizesOf = ({ instances, memoryMb, cpus }: ProcessSettings): ProcessPlan =>
 
 const interpreters = /^(?:node|bun|deno|ruby|php|python3?)$/
 const sources = /^[\w@%+=:,./-]+\.(?:[cm]?[jt]sx?|py|rb|php)$/
-/** Scripts of package.json that may create files during the installation of packages. */
+/** These scripts may create files during the installation of packages. */
 const makers = ['preinstall', 'install', 'postinstall', 'prepare']
 
 /**
- * Returns why a fully known start cannot work: its file or folder is not in the repository, and nothing creates it.
- * Null when that is not certain.
+ * Returns why a known start cannot work: its file or folder is missing, and nothing creates it. Null when that is not
+ * certain.
  *
  * @param app the folder of the app
  * @param builds true when the build may create files
@@ -434,7 +420,6 @@ const refuse = (what: string, advice: string): PlanFailure => ({
   message: `${what} is not in the repository, and nothing builds it. ${advice}, or name another start.`,
 })
 
-/** True for a path that is certainly missing from its folder. */
 function isMissing(app: SourceTree, given: string): boolean {
   const path = posix.normalize(given).replace(/\/$/, '')
   if (path === '.' || path.startsWith('/') || path.split('/')[0] === '..' || app.has(path)) return false

@@ -11,7 +11,6 @@ import { createSlots } from '../platform/slots.ts'
 import type { PlanRequest } from './build-plan.ts'
 import { failed, type PlanResult } from './result.ts'
 
-/** Runs `planSource` in a separate process. */
 export interface PlanApart {
   /**
    * Begins a plan before the repository is there. The process starts in the meantime, if not too many processes wait.
@@ -24,7 +23,6 @@ export interface PlanApart {
 export interface BegunPlan {
   /** Plans the repository in a folder. Call it once. Rejects with the reason of the signal after an abort. */
   finish(directory: string, request: PlanRequest, signal: AbortSignal): Promise<PlanResult>
-  /** Ends an unused process. */
   end(): void
 }
 
@@ -32,27 +30,23 @@ export interface BegunPlan {
 const mostSeconds = 60
 const mostCpuSeconds = 20
 const mostHeapMb = 256
-/** The number of concurrent plans. */
 const mostPlans = 2
-/** The number of processes that wait for a repository, and the time after which a waiting process is no longer used. */
+/** Processes that wait for a repository, and how long a waiting process is used. */
 const mostWaiting = 2
 const waitingSeconds = 60
-/** Makes the kernel end a plan before apps and builds when the machine is out of memory. */
+/** Without memory, the kernel ends a plan before apps and builds. */
 const outOfMemoryScore = 700
 
 const prlimit = '/usr/bin/prlimit'
-/** The exit code of `timeout` for a command that SIGKILL has ended, unless `timeout` itself ends by SIGKILL. */
+/** The exit code of `timeout` after SIGKILL, unless `timeout` itself ends by it. */
 const killed = 137
-/**
- * The words that limit CPU time, if the machine has the program. The limit sends another signal, so SIGKILL comes only
- * from a kernel without memory.
- */
+/** Limits CPU time by another signal, so SIGKILL comes only from a kernel without memory. */
 const cpuLimit = existsSync(prlimit) ? [prlimit, `--cpu=${mostCpuSeconds}:${mostCpuSeconds + 5}`, '--'] : []
 
 /**
- * Plans repositories. Their files are untrusted, and could make the parsers take hours or all memory. So each plan runs
- * in a process with a time limit that works even without the server, and the server stays responsive. Each repository
- * has a separate process, whose start takes longer than most plans.
+ * Files of repositories are untrusted, and could make the parsers take hours or all memory. So each plan runs in a
+ * process with a time limit that works even without the server, and the server stays responsive. Each repository has a
+ * separate process, whose start takes longer than most plans.
  *
  * @param seconds the most that one plan may take
  */
@@ -62,12 +56,12 @@ export function createPlanApart(seconds = mostSeconds): PlanApart {
 
   return {
     begin(owner) {
-      let ahead = waiting < mostWaiting ? startPlanner(seconds) : null
-      if (ahead !== null) waiting += 1
+      let early = waiting < mostWaiting ? startPlanner(seconds) : null
+      if (early !== null) waiting += 1
       const take = (): Planner | null => {
-        const taken = ahead
+        const taken = early
         if (taken !== null) waiting -= 1
-        ahead = null
+        early = null
         return taken
       }
       const end = () => take()?.kill()
@@ -75,7 +69,7 @@ export function createPlanApart(seconds = mostSeconds): PlanApart {
         end,
         finish: (directory, request, signal) =>
           slots.use(owner, signal, async () => {
-            if (ahead !== null && performance.now() - ahead.startedAt > waitingSeconds * 1000) end()
+            if (early !== null && performance.now() - early.startedAt > waitingSeconds * 1000) end()
             const plan = (planner: Planner) => planBy(planner, [directory, request], seconds, signal)
             const planned = (await plan(take() ?? startPlanner(seconds))) ?? (await plan(startPlanner(seconds)))
             if (planned === null) throw new ShortageError('the machine has no memory for a plan')
@@ -86,11 +80,10 @@ export function createPlanApart(seconds = mostSeconds): PlanApart {
   }
 }
 
-/** A process that waits for a repository. */
 interface Planner {
   readonly startedAt: number
   readonly child: ChildProcess
-  /** Resolves at the end of the process; rejects when the process could not start. */
+  /** Rejects when the process could not start. */
   readonly ended: Promise<{
     readonly code: number | null
     readonly signal: NodeJS.Signals | null
@@ -105,7 +98,7 @@ function startPlanner(seconds: number): Planner {
   const child = startProcess(
     'timeout',
     [...limits, process.execPath, `--max-old-space-size=${mostHeapMb}`, programFile('planner')],
-    // A separate process group, so that both processes can be killed.
+    // A process group, so that both processes can be killed.
     { cwd: '/', env: { PATH: SYSTEM_FOLDERS.join(':') }, stdio: 'pipe', detached: true, outOfMemoryScore },
   )
   if (child.pid !== undefined) lowerPriority(child.pid)
@@ -121,10 +114,7 @@ function startPlanner(seconds: number): Planner {
   return { startedAt: performance.now(), child, ended, kill: () => end(child) }
 }
 
-/**
- * Resolves with null when the kernel has killed the process because the machine is out of memory, which affects this
- * process first.
- */
+/** Resolves with null when the kernel has killed the process for lack of memory. */
 async function planBy(
   { child, ended, kill }: Planner,
   input: readonly [directory: string, request: PlanRequest],
@@ -157,15 +147,14 @@ async function planBy(
 }
 
 function end({ pid, exitCode, signalCode }: ChildProcess): void {
-  // The pid of an ended process may belong to another process.
+  // The pid of an ended process may belong to another.
   if (pid !== undefined && exitCode === null && signalCode === null) killGroup(pid)
 }
 
-/** Gives apps precedence over a plan. */
 function lowerPriority(pid: number): void {
   try {
     setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL)
   } catch {
-    // The process has already ended.
+    // The process has ended.
   }
 }

@@ -7,14 +7,13 @@ import { LARGEST_FILE, SITE_FOLDERS, type SourceTree } from './tree.ts'
 /** A lock file may be very large, and its beginning suffices. */
 const isLockFile = (name: string): boolean => name.endsWith('.lock') || name === 'pnpm-lock.yaml'
 
-/** A limit, so that no repository keeps the server busy. Names beyond the limit are unknown. */
+/** No repository may keep the server busy. Names beyond the limit are unknown. */
 const mostNames = 20_000
-/** The number of names that makes a folder large, such as a folder of pictures. */
 const largeFolder = 1_000
 const deepest = 4
 const mostMatches = 64
 const mostBytes = 16 * LARGEST_FILE
-/** Folders of installed packages and of build output. */
+/** Installed packages and build output. */
 const unlisted: ReadonlySet<string> = new Set([
   '.git',
   '.venv',
@@ -85,7 +84,6 @@ export async function readSourceTree(
 
 const inFolder = (folder: string, name: string): string => (folder === '.' ? name : `${folder}/${name}`)
 
-/** Returns a function that tells whether a path matches the name. */
 function asPattern(name: string): (path: string) => boolean {
   if (!name.includes('*')) return (path) => path === name
   const parts = name.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
@@ -111,7 +109,6 @@ async function listFolders(root: string, top: string): Promise<ReadonlyMap<strin
       })
       entries.sort((a, b) => (a.name < b.name ? -1 : 1))
       const names = entries.map(({ name }) => name)
-      // The top is always listed completely.
       if (names.length > largeFolder && folder !== top) {
         large.set(folder, names)
         continue
@@ -150,7 +147,7 @@ export async function resolveWithin(root: string, path: string): Promise<string 
 async function readWithin(root: string, path: string): Promise<string | undefined> {
   const target = await resolveWithin(root, path)
   if (target === null) return undefined
-  // Non-blocking, because a FIFO would wait for a writer.
+  // A FIFO would wait for a writer.
   const file = await open(target, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => null)
   if (file === null) return undefined
   try {
@@ -167,5 +164,5 @@ async function readWithin(root: string, path: string): Promise<string | undefine
   }
 }
 
-/** Decodes a text without the byte order mark that Windows editors write. */
+/** Removes the byte order mark of Windows editors. */
 const textOf = (bytes: Buffer): string => new TextDecoder().decode(bytes)

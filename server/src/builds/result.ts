@@ -1,7 +1,7 @@
 import type { BuildPlan } from './build-plan.ts'
 import { LARGEST_FILE } from './tree.ts'
 
-/** The reason why a tree cannot be built. The message tells the owner of the code what to do. */
+/** The message tells the owner of the code what to do. */
 export interface PlanFailure {
   readonly code:
     | 'file_unreadable'
@@ -12,10 +12,9 @@ export interface PlanFailure {
     | 'python_missing'
     | 'no_start'
     | 'not_recognised'
-    // A detector may add further codes.
     | (string & {})
   readonly message: string
-  /** Folders with an app that can start. The owner can choose from them. */
+  /** Folders with an app that can start, for the owner to choose from. */
   readonly suggestions?: readonly { readonly root: string; readonly kind: string }[]
 }
 

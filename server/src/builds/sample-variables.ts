@@ -14,21 +14,20 @@ const samples = [
   'sample.env',
 ] as const
 
-/** Env files that apps read themselves. */
+/** Apps read these themselves. */
 const own = ['.env', '.env.local', '.env.production', '.env.production.local'] as const
 
-/** The files whose text `readSampleVariables` reads. */
 export const variableFiles: readonly string[] = [...samples, ...own, 'app.json']
 
 /** More than any app requires. */
 const mostNames = 100
 
-/** Variables that Fairlead sets. */
+/** Set by Fairlead. */
 const given: ReadonlySet<string> = new Set(['PORT', 'NODE_ENV', 'HOST', 'HOSTNAME'])
 
 /**
- * Returns the variables that a sample file or `app.json` names and that have no value in the repository; undefined when
- * there are none. An app that ends at its start often lacks such a variable.
+ * Variables that a sample file or `app.json` names and that have no value in the repository. An app that ends at its
+ * start often lacks one.
  *
  * @param app the app's folder
  */

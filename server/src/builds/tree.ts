@@ -1,4 +1,3 @@
-/** The files of a release, as far as detectors need them. */
 export interface SourceTree {
   /**
    * True when the tree contains this file or folder. Unknown in large repositories: files deep inside, and files in
@@ -14,13 +13,12 @@ export interface SourceTree {
   read(path: string): string | undefined
 }
 
-/** The folders besides the top that may contain a finished static site. */
+/** May contain a finished static site, besides the top. */
 export const SITE_FOLDERS = ['public', 'dist'] as const
 
 /** More than any real package.json. */
 export const LARGEST_FILE = 1024 * 1024
 
-/** Returns the tree relative to one of its folders. */
 export function within(files: SourceTree, folder: string): SourceTree {
   if (folder === '.') return files
   const path = (name: string) => (name === '.' ? folder : `${folder}/${name}`)

@@ -1,6 +1,5 @@
 import type { SourceTree } from './tree.ts'
 
-/** Returns the lines of a text without comments and blank lines. */
 const linesOf = (text: string): string[] =>
   text
     .replace(/^\uFEFF/, '')

@@ -32,7 +32,7 @@ export async function chosenDirectory(given: string | undefined): Promise<string
   throw new CommandError(`Several data directories are in use on this machine. Name one:${named}`)
 }
 
-/** True for a directory in which this user has already started a server. */
+/** This user has started a server there before. */
 const hasStarted = (folder: string): Promise<boolean> => exists(dataDirectoryAt(folder).cluster)
 
 function say(dataDirectory: string, why: string): string {
@@ -70,10 +70,7 @@ async function isInUse(folder: string): Promise<boolean> {
   return holder?.state === 'running'
 }
 
-/**
- * Matches sockets of a server and its PostgreSQL in a data directory. A directory with a long path has its sockets
- * elsewhere.
- */
+/** Sockets of a server and its PostgreSQL. A directory with a long path has its sockets elsewhere. */
 const socketForm = /^(\/.*)\/(?:run\/\d+-[0-9a-f]{8}\.sock|postgres\/socket\/\.s\.PGSQL\.5432)$/
 
 /**
@@ -83,14 +80,14 @@ const socketForm = /^(\/.*)\/(?:run\/\d+-[0-9a-f]{8}\.sock|postgres\/socket\/\.s
 async function directoriesOfSockets(): Promise<[folder: string, socket: string][]> {
   const text = await readFile('/proc/net/unix', 'utf8').catch(() => '')
   return text.split('\n').flatMap((line): [string, string][] => {
-    // Only listening sockets have this flag; their connections have the same path.
+    // Only listening sockets have this flag.
     const path = /^(?:\S+ +){3}00010000 (?:\S+ +){3}(\/.*)$/.exec(line)?.[1] ?? ''
     const folder = socketForm.exec(path)?.[1]
     return folder === undefined ? [] : [[folder, path]]
   })
 }
 
-/** True when a process listens in a folder. False for folders of other users that this user cannot read. */
+/** False for folders of other users that this user cannot read. */
 async function isBound(
   bound: readonly (readonly [folder: string, socket: string])[],
   folder: string,
@@ -108,9 +105,8 @@ async function isBound(
 }
 
 /**
- * True for a directory in which a server of this user listens, and for a directory that only this user and root can
- * change, including all parent folders. In any other folder, another user could listen and attract the commands of this
- * user.
+ * True when a server of this user listens, or when only this user and root can change the directory and all its
+ * parents. Elsewhere, another user could listen and attract our commands.
  */
 async function isOurs(folder: string, socket: string): Promise<boolean> {
   const found = await lstat(socket).catch(() => null)

@@ -37,6 +37,38 @@ export function keysCommand(): Command {
     .addCommand(revokeCommand())
 }
 
+export async function createKey(
+  administration: Administration,
+  flags: Omit<CreateFlags, keyof StateFlags>,
+): Promise<string> {
+  const { accounts, keys, tenancy } = administration
+  const accountId = flags.account ?? (await accounts.ensureOperator())
+  if ((await accounts.get(accountId)) === undefined) {
+    throw new CommandError(`There is no account ${accountId}. See: fairlead accounts list`)
+  }
+  for (const id of flags.project ?? []) {
+    if ((await tenancy.find(accountId, id)) === undefined) {
+      throw new CommandError(`The account ${accountId} has no project ${id}.`)
+    }
+  }
+  const days = flags.expiresInDays
+  const made = await change(administration, async (transaction, record) => {
+    const created = await keys.create(
+      {
+        accountId,
+        name: nameOf(flags.name),
+        scopes: scopesOf(flags),
+        projectIds: flags.project ?? null,
+        lifeMs: days === undefined ? null : days * 24 * 60 * 60 * 1000,
+      },
+      transaction,
+    )
+    await record({ accountId, operation: 'apiKeys.create', resourceId: created.id })
+    return created
+  })
+  return made.key
+}
+
 function createCommand(): Command {
   return new Command('create')
     .description('create an API key and print it; it is not shown again')
@@ -115,42 +147,9 @@ function revokeCommand(): Command {
     )
 }
 
-/** Creates a key and an audit entry, and returns the key. */
-export async function createKey(
-  administration: Administration,
-  flags: Omit<CreateFlags, keyof StateFlags>,
-): Promise<string> {
-  const { accounts, keys, tenancy } = administration
-  const accountId = flags.account ?? (await accounts.ensureOperator())
-  if ((await accounts.get(accountId)) === undefined) {
-    throw new CommandError(`There is no account ${accountId}. See: fairlead accounts list`)
-  }
-  for (const id of flags.project ?? []) {
-    if ((await tenancy.find(accountId, id)) === undefined) {
-      throw new CommandError(`The account ${accountId} has no project ${id}.`)
-    }
-  }
-  const days = flags.expiresInDays
-  const made = await change(administration, async (transaction, record) => {
-    const created = await keys.create(
-      {
-        accountId,
-        name: nameOf(flags.name),
-        scopes: scopesOf(flags),
-        projectIds: flags.project ?? null,
-        lifeMs: days === undefined ? null : days * 24 * 60 * 60 * 1000,
-      },
-      transaction,
-    )
-    await record({ accountId, operation: 'apiKeys.create', resourceId: created.id })
-    return created
-  })
-  return made.key
-}
-
 function scopesOf({ preset, scopes }: Pick<CreateFlags, 'preset' | 'scopes'>): readonly Scope[] {
   if (scopes === undefined) return isPreset(preset) ? presets[preset] : []
-  // Scopes may be separate arguments, joined by commas, or both.
+  // Separate arguments, joined by commas, or both.
   return [...new Set(scopes.flatMap((given) => given.split(',')))].map((scope) => {
     if (!isScope(scope)) throw new CommandError(`There is no scope ${scope}. There are: ${allScopes.join(', ')}.`)
     return scope

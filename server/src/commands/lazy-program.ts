@@ -1,15 +1,14 @@
 import { Command, Help } from 'commander'
 
-/** A command that is loaded when it is called. The help of the program needs only its usage and description. */
+/** Loaded when it is called. The program's help needs only `usage` and `description`. */
 export interface LazyCommand {
-  /** The command with its options and arguments, as the help shows it. */
   readonly usage: string
   readonly description: string
   readonly isHidden?: true
   load(): Promise<Command>
 }
 
-/** Loads the command that the arguments call, and adds only usage and description of the other commands. */
+/** Loads only the command that the arguments call. */
 export async function addLazily(
   program: Command,
   commands: readonly LazyCommand[],

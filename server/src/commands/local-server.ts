@@ -15,7 +15,6 @@ import { directoriesInUse } from './data-directory.ts'
 import { createKey } from './keys.ts'
 import { dataDirOption, withState } from './shared.ts'
 
-/** The server of this machine, for the commands of users. */
 export const localServer: LocalServer = { option: dataDirOption, logIn: logInLocally }
 
 type Given = Parameters<LocalServer['logIn']>[0]
@@ -24,7 +23,7 @@ async function logInLocally(given: Given): Promise<ClientConfig | undefined> {
   for (const folder of await foldersOf(given)) {
     const isNamed = given.dataDir !== undefined || given.hasDataDirectory
     const url = await runningAt(folder, isNamed ? undefined : isOwnSocket)
-    // Without an embedded cluster the server uses an external PostgreSQL, which this command does not know.
+    // The server uses an external PostgreSQL, which this command does not know.
     if (url === undefined) continue
     const keptOne = async () => {
       const kept = await given.kept()
@@ -35,7 +34,7 @@ async function logInLocally(given: Given): Promise<ClientConfig | undefined> {
     if (!(await canAdminister(folder))) continue
     return withState({ dataDir: folder }, (administration) =>
       withLock(administration.database, 'keys of local commands', async () => {
-        // Another command may have created a key while this command waited for the lock.
+        // Another command may have created a key during the wait for the lock.
         return (await keptOne()) ?? makeKey(administration, { url, folder, keep: given.keep })
       }),
     )
@@ -54,7 +53,6 @@ async function makeKey(
   return config
 }
 
-/** Returns the data directories to search: the named directory, or all directories in use. */
 async function foldersOf({ dataDir, hasDataDirectory }: Given): Promise<string[]> {
   return dataDir !== undefined || hasDataDirectory ? [loadConfig({ dataDir }).dataDirectory] : directoriesInUse()
 }
@@ -74,9 +72,8 @@ export async function runningAt(
 }
 
 /**
- * True for a socket in a private folder of this user. We do not use servers of other users. The folder `.fairlead` may
- * come from a foreign repository, whose cluster we must not start: a repository cannot contain sockets, and other users
- * cannot create a socket in a private folder.
+ * True for a socket in a private folder of this user, where only this user can create one. The folder `.fairlead` may
+ * come from a foreign repository, whose cluster we must not start; but a repository cannot contain sockets.
  */
 async function isOwnSocket(path: string): Promise<boolean> {
   const isPrivate = await isPrivateDirectory(dirname(path), null).catch(() => false)

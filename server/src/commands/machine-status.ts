@@ -22,19 +22,17 @@ import {
 } from '../runtimes/leftovers.ts'
 import type { Handle } from '../runtimes/runtime.ts'
 
-/** A part of the server; `pid` and `since` are null while it does not run. */
+/** `pid` and `since` are null while it does not run. */
 interface Part {
   readonly pid: number | null
-  /** RFC 3339. */
   readonly since: string | null
 }
 
 export interface ServerStatusLine extends Part {
   readonly id: string
   readonly version: string
-  /** `unresponsive` when the process is alive but its socket does not answer. */
+  /** `unresponsive`: the process is alive but does not answer. */
   readonly state: 'starting' | 'ready' | 'stopping' | 'unresponsive'
-  /** `null` when the server does not answer. */
   readonly leading: boolean | null
   readonly url: string | null
 }
@@ -43,9 +41,7 @@ export interface GatewayStatus extends Part {
   readonly version: string
 }
 
-/** A Caddy that serves HTTPS. */
 export interface EdgeStatus extends Part {
-  /** `null` when the version is unknown. */
   readonly version: string | null
 }
 
@@ -55,13 +51,12 @@ export interface ClusterStatus extends Part {
   readonly directory: string
 }
 
-/** An engine that builds a Dockerfile. */
 export interface BuildStatus extends Part {
   readonly app_id: string
   readonly deployment_id: string
 }
 
-/** A release with its processes. Without the database, only data of the processes is present. */
+/** Without the database, only what the processes tell. */
 export interface AppStatus {
   readonly project_id: string | null
   readonly project: string | null
@@ -69,16 +64,14 @@ export interface AppStatus {
   readonly name: string | null
   readonly deployment_id: string
   readonly status: DeploymentStatus | null
-  /** The first process of the release; null while none runs. */
   readonly pid: number | null
   readonly since: string | null
-  /** Of all processes of the release, without shared memory. */
+  /** All processes, without shared memory. */
   readonly memory_bytes: number | null
-  /** True for a static site that is served: the gateway answers from its folder, without a process. */
+  /** The gateway answers from the site's folder, without a process. */
   readonly site: boolean
 }
 
-/** All parts of one data directory that run or should run. */
 export interface Status {
   readonly data_directory: string
   readonly servers: readonly ServerStatusLine[]
@@ -87,13 +80,13 @@ export interface Status {
   readonly clusters: readonly ClusterStatus[]
   readonly builds: readonly BuildStatus[]
   readonly apps: readonly AppStatus[]
-  /** The reason why names and desired states are missing; `null` after the database was read. */
+  /** Why names and desired states are missing. */
   readonly unread: string | null
   /** One sentence for each part that should run but does not. */
   readonly problems: readonly string[]
 }
 
-/** Reports which parts of a data directory run, with or without a running server. Starts nothing. */
+/** Works with or without a running server. Starts nothing. */
 export async function statusOf(config: Config, logger: Logger): Promise<Status> {
   const directory = dataDirectoryAt(config.dataDirectory)
   const [servers, clusters, edges, gateways, builds] = await Promise.all([
@@ -193,17 +186,17 @@ function clusterProblems(
 }
 
 /**
- * Matches processes with rows of deployments.
+ * Matches processes with deployments.
  *
  * @param stored `null` when the database could not be read
- * @param sites the ids of the releases that are served as static sites
+ * @param sites the releases that are served as static sites
  */
 function appStatuses(
   processes: AppProcesses,
   stored: readonly StoredDeployment[] | null,
   sites: ReadonlySet<string>,
 ): readonly AppStatus[] {
-  // Only the process runtime: apps of other runtimes have no processes here and would seem to be down.
+  // Apps of other runtimes have no processes here and would seem to be down.
   const rows = (stored ?? []).filter(({ runtime }) => runtime === nameOfProcesses)
   const known = new Set(rows.map(({ id }) => id))
   return [
@@ -241,7 +234,6 @@ function measure(pids: readonly number[], recorded?: unknown): Pick<AppStatus, '
   return { pid: first.pid, since: dateOf(first.startTime)?.toISOString() ?? null, memory_bytes }
 }
 
-/** Returns the ids of the deployments whose releases are served as static sites. */
 async function servedSites(stored: readonly StoredDeployment[]): Promise<Set<string>> {
   const served = await Promise.all(
     stored.map(async ({ id, instance }) => (instance !== null && (await isServedSite(instance)) ? [id] : [])),
@@ -251,7 +243,6 @@ async function servedSites(stored: readonly StoredDeployment[]): Promise<Set<str
 
 const deadlineMs = 5_000
 
-/** A deployment that is building or running, or the latest deployment of an app. */
 interface StoredDeployment {
   readonly id: string
   readonly status: DeploymentStatus
@@ -263,16 +254,13 @@ interface StoredDeployment {
   readonly project_name: string
 }
 
-/** The parts that should run according to the database. */
 interface StoredState {
   readonly deployments: readonly StoredDeployment[]
-  /** The versions of the embedded clusters that hold databases in use. */
+  /** Versions of the embedded clusters with databases in use. */
   readonly clusterVersions: readonly string[]
 }
 
-/**
- * Reads the state from the database, or returns the reason why the database cannot be read. Starts and changes nothing.
- */
+/** Returns the reason when the database cannot be read. Starts and changes nothing. */
 async function readStoredState(
   { databaseUrl }: Pick<Config, 'databaseUrl'>,
   clusters: readonly FoundCluster[],
@@ -288,7 +276,7 @@ async function readStoredState(
   try {
     return { deployments: await readDeployments(handle.db), clusterVersions: await readClusterVersions(handle.db) }
   } catch (error) {
-    // Only the code: the message may contain the address with a password.
+    // The message may contain the address with a password.
     const { code } = error as { readonly code?: string }
     return { unread: `the database cannot be read${code === undefined ? '' : ` (${code})`}` }
   } finally {

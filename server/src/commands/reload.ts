@@ -7,7 +7,7 @@ import { telling } from './client/wait.ts'
 import { chosenDirectory } from './data-directory.ts'
 import { CommandError, dataDirOption, type StateFlags } from './shared.ts'
 
-/** Time beyond the deadline within which a server itself reports a late successor. */
+/** A server itself reports a late successor, within this time after the deadline. */
 const marginMs = 60_000
 
 const successor = z.object({ pid: z.int(), version: z.string() })
@@ -27,14 +27,12 @@ export function reloadCommand(): Command {
     })
 }
 
-/** Lists the servers of the data directory whose processes are alive. */
 export function serversOf(flags: StateFlags): Promise<readonly ServerControl[]> {
   return controlsOf(dataDirectoryAt(loadConfig({ dataDir: flags.dataDir }).dataDirectory).run)
 }
 
 /**
- * Replaces each running server with a server of the current version, one after the other. Rejects with the reason when
- * a successor does not become ready; its predecessor goes on.
+ * Replaces the servers one after the other. Rejects when a successor does not become ready; its predecessor goes on.
  *
  * @param isWanted returns false for servers that stay
  */
@@ -46,7 +44,7 @@ export async function handOver(
   const successors: z.output<typeof successor>[] = []
   for (const server of await serversOf(flags)) {
     const status = await server.status()
-    // A stopping server already has a successor, and finishes its last requests.
+    // A stopping server already has a successor.
     if (status.state === 'stopping' || !isWanted(status)) continue
     const limited = AbortSignal.timeout(handover.readyMs + marginMs)
     successors.push(successor.parse(await server.send('POST', '/handover', undefined, limited)))

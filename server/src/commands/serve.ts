@@ -31,10 +31,7 @@ interface ServeFlags extends StateFlags {
   readonly successor?: true
 }
 
-/**
- * Longer than the last upload plus all drains and grace periods of apps. When a stop takes longer, something hangs and
- * the process exits.
- */
+/** Longer than the last upload, all drains and the grace periods of apps. A longer stop hangs, so the process exits. */
 const stopDeadlineMs = finishTransfersMs + 60_000
 
 export function serveCommand(): Command {
@@ -79,7 +76,7 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
   handleSignals({ stop, onStop: config.onStop, handOver: onHangUp, logger })
   await warnOfOtherVersion(config.dataDirectory, logger)
   await keepCompiled(config.dataDirectory)
-  // A dynamic import, so that other commands do not load the modules of the server.
+  // Other commands should not load the server's modules.
   const { startServer } = await import('../server.ts')
 
   const start = () =>
@@ -104,8 +101,8 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
     serviceManager.failed,
   )
   await serviceManager.ready(server.url)
-  // Only now: the former server may end soon afterwards. A service manager that does not know the new main process by
-  // then considers the service stopped.
+  // Only now: the former server may end soon. A service manager that does not know the new main process by then
+  // considers the service stopped.
   await takeover?.ready()
   handover = createHandover({
     server,
@@ -172,12 +169,12 @@ async function warnOfOtherVersion(dataDirectory: string, logger: Logger): Promis
   )
 }
 
-/** Ctrl+C may arrive twice at once: the terminal sends it to all its processes, and npm forwards it. */
+/** The terminal sends Ctrl+C to all its processes, and npm forwards it, so it may arrive twice. */
 const sameSignalMs = 1_000
 
 /**
- * Stops at the first SIGINT or SIGTERM, or when the terminal of the server closes. A second signal, at least
- * `sameSignalMs` later, ends the process at once. Any other SIGHUP requests a handover.
+ * Stops at the first SIGINT or SIGTERM, or when the server's terminal closes. A second signal, at least `sameSignalMs`
+ * later, ends the process at once. Any other SIGHUP requests a handover.
  *
  * @param options.onStop the scope of the stop at SIGTERM
  */
@@ -203,7 +200,7 @@ export function handleSignals(options: {
   }
   process.on('SIGINT', () => stopFor('SIGINT', 'all'))
   process.on('SIGTERM', () => stopFor('SIGTERM', onStop))
-  // Some streams may be pipes or files. With nohup, no stream is the terminal, and the server outlives the terminal.
+  // Some streams may be pipes or files. With nohup, none is the terminal, and the server outlives it.
   const ownsTerminal = [0, 1, 2].some(isatty) && hasTerminal()
   process.on('SIGHUP', () => {
     // Without the terminal, Ctrl+C is no longer possible.
@@ -225,9 +222,8 @@ function hasTerminal(): boolean {
 /** Replaces this server with a successor at the same address. */
 export interface Handover {
   /**
-   * Starts a successor of the installed version. Resolves when the successor answers; this server then finishes the
-   * requests that it has accepted, and ends. Rejects with the reason when the successor does not become ready; this
-   * server goes on. Calls during a handover share it.
+   * Starts a successor of the installed version. Resolves when it answers; this server then finishes its requests and
+   * ends. Rejects when the successor does not become ready; this server goes on. Calls during a handover share it.
    */
   request(): Promise<Successor>
 }
@@ -237,14 +233,13 @@ export interface HandoverOptions {
   readonly config: Config
   readonly logger: Logger
   readonly signal: AbortSignal
-  /** Reports the progress to a service manager. */
   readonly report?: {
     begun(): Promise<void>
     failed(error: unknown): Promise<void>
     /** From now on, the successor reports to the service manager. */
     replaced(): void
   }
-  /** Called when the last request is finished, and this server can end. */
+  /** This server has finished its last request and can end. */
   readonly finished: () => void
 }
 
@@ -290,7 +285,6 @@ async function assertStarts(version: InstalledVersion, dataDirectory: string): P
   if (problems.length > 0) throw new Error(`Version ${version.version} cannot start here:\n${problems.join('\n')}`)
 }
 
-/** Returns the command line of the successor: this server's Node flags and options. */
 function programFor({ root }: InstalledVersion): [string, ...string[]] {
   const given = process.argv.slice(2).filter((arg) => arg !== successorOption)
   return [process.execPath, ...process.execArgv, programOf(root), ...given, successorOption]

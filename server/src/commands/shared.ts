@@ -22,15 +22,15 @@ export function dataDirOption(): Option {
 }
 
 /**
- * Opens the data directory that the flags or the environment name, and runs `work` on it. Throws a `CommandError` for a
- * directory without an earlier server, unless `mayCreate`: a server with another directory would not see the change.
+ * Runs `work` on the data directory of the flags or the environment. Throws a `CommandError` without an earlier server,
+ * unless `mayCreate`: a server with another directory would not see the change.
  */
 export async function withState<T>(
   flags: StateFlags,
   work: (administration: Administration, config: Config) => Promise<T>,
   { mayCreate = false } = {},
 ): Promise<T> {
-  // A new data directory cannot be in use yet, so skip the search.
+  // A new data directory is not in use yet, so no search is needed.
   const config = loadConfig({ dataDir: mayCreate ? flags.dataDir : await chosenDirectory(flags.dataDir) })
   if (!mayCreate) assertStarted(config)
   else if (!existsSync(config.dataDirectory)) {
@@ -38,7 +38,7 @@ export async function withState<T>(
   }
   const warning = await foreignOwner(config.dataDirectory)
   if (warning !== null) process.stderr.write(`fairlead: ${warning}\n`)
-  // A dynamic import, so that commands without a database do not load these modules.
+  // Commands without a database should not load these modules.
   const { administer } = await import('../administration.ts')
   const logger = createLogger({ level: 'error', destination: 'stderr' })
   return telling('at work on the data directory', () =>
@@ -83,14 +83,12 @@ function userName(): string | null {
   }
 }
 
-/** Validates the value of `--name`. */
 export function nameOf(name: string): string {
   const trimmed = name.trim()
   if (trimmed === '' || trimmed.length > 100) throw new CommandError('--name must be 1 to 100 characters.')
   return trimmed
 }
 
-/** Prints rows in aligned columns; the first row is the heading. */
 export function printTable(rows: readonly (readonly string[])[]): void {
   const widthOf = (column: number) => rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0)
   const widths = rows[0]?.map((_, column) => widthOf(column)) ?? []

@@ -10,18 +10,18 @@ import { killAll, sendSignal } from '../platform/processes.ts'
 import { endAppProcesses, endBuilds, endContainers } from '../runtimes/leftovers.ts'
 
 const pollMs = 50
-/** The time between SIGTERM and SIGKILL for a server that does not answer. Part of the whole timeout. */
+/** Between SIGTERM and SIGKILL for a server that does not answer, within the whole timeout. */
 const unresponsiveMs = 5_000
-/** How long a killed process may take to disappear: usually none, but the kernel may wait for a disk. */
+/** A killed process disappears at once, but the kernel may wait for a disk. */
 const killedMs = 5_000
 
 /**
- * Stops all parts of a data directory: the servers, each of which finishes its requests, then edge, gateway, apps and
- * clusters. Ends only processes that provably belong to the directory. May be repeated; resolves when nothing is left.
+ * Stops the servers, each of which finishes its requests, then edge, gateway, apps and clusters of a data directory.
+ * Ends only processes that provably belong to it. May be repeated; resolves when nothing is left.
  *
- * @param options.timeoutMs how long servers may take to stop; then they are ended by force. Edge, gateway and apps,
- *   too, are ended by force when they have not ended in this time, and at most ten seconds
- * @param options.report called with one line for each part that was stopped
+ * @param options.timeoutMs how long servers may take; then they are ended by force. So are edge, gateway and apps,
+ *   after at most ten seconds
+ * @param options.report called with one line for each stopped part
  * @throws Error when something could not be stopped
  */
 export async function stopEverything(options: {
@@ -41,7 +41,7 @@ export async function stopEverything(options: {
     )
   }
   const graceMs = Math.min(timeoutMs, 10_000)
-  // The edge stops before the gateway, so that accepted requests are answered.
+  // Before the gateway, so that accepted requests are answered.
   for (const { pid, version } of await endEdgeProcesses(directory.root, { graceMs })) {
     report(`stopped the edge${version === null ? '' : `, Caddy ${version}`} (pid ${pid})`)
   }
@@ -54,11 +54,11 @@ export async function stopEverything(options: {
   const releases = await endAppProcesses(directory, { graceMs })
   if (releases.length > 0)
     report(`stopped ${releases.length === 1 ? 'one app' : `${releases.length} apps`}: ${releases.join(', ')}`)
-  // An unreachable engine must not prevent the stop of the other parts: its error is thrown at the end.
+  // An unreachable engine must not keep the other parts running: its error is thrown at the end.
   const [contained] = await Promise.allSettled([endContainers(directory, { graceMs })])
   if (contained.status === 'fulfilled' && contained.value.length > 0)
     report(`stopped the containers of ${contained.value.join(', ')}`)
-  // A killed server may leave git processes. They are recognised by their configuration in the data directory.
+  // A killed server may leave git processes, which have this configuration.
   const git = { name: 'GIT_CONFIG_GLOBAL', value: join(directory.git, 'config') }
   await killAll({ marker: git }, { graceMs: 0 })
   await stopClusters(directory, report)

@@ -75,10 +75,98 @@ export async function install(flags: InstallFlags): Promise<void> {
   report(config, settings, madeFile, Object.keys(drift).length > 0)
 }
 
+/** Keeps data and settings. */
+export async function uninstall(): Promise<void> {
+  if (!(await hasSystemd())) throw new CommandError('systemd does not run this machine: there is no service here.')
+  if (!isRoot()) throw new CommandError('Only root may remove a service: sudo fairlead service uninstall')
+  const settings = await installedSettings(serverUnitName)
+  if (settings === undefined) throw new CommandError(`There is no ${unitFolder}/${serverUnitName}.`)
+  await stopEverything()
+  for (const unit of [serverUnitName, ...groupUnits]) await rm(join(unitFolder, unit), { force: true })
+  await systemctl(['daemon-reload'])
+  await run('systemctl', ['reset-failed', serverUnitName, ...groupUnits])
+  const data = settings === null ? 'The data directory' : settings.dataDirectory
+  process.stdout.write(
+    `The service is stopped and removed. Kept: ${data} with all data, and ${environmentFile} with the settings.\n`,
+  )
+}
+
+/**
+ * Explains the state of the service. Exit status as of `systemctl status`: 0 running, 3 not running, 4 not installed.
+ */
+export async function status(): Promise<void> {
+  const settings = (await hasSystemd()) ? await installedSettings(serverUnitName) : undefined
+  if (settings === undefined) {
+    process.exitCode = 4
+    return printLines('installed:  no. Install the service with: fairlead service install')
+  }
+  const properties = await propertiesOf(serverUnitName, [
+    'ActiveState',
+    'SubState',
+    'ActiveEnterTimestamp',
+    'UnitFileState',
+    'MainPID',
+    'NRestarts',
+    'StatusText',
+    'Result',
+  ])
+  if (properties['ActiveState'] !== 'active') process.exitCode = 3
+  printLines(`installed:  ${unitFolder}/${serverUnitName}`, `enabled:    ${properties['UnitFileState'] ?? 'unknown'}`)
+  printLines(`active:     ${activity(properties)}`, `status:     ${properties['StatusText'] || '-'}`)
+  printLines(...(await versionLines(settings)), ...(await driftLines(settings)))
+  const errors = await lastErrors(serverUnitName)
+  if (errors.length > 0) printLines('last errors (journalctl -u fairlead):', ...errors.map((line) => `  ${line}`))
+}
+
+/**
+ * Lets systemd stop the server with SIGINT, which also stops apps, gateway and databases; by force after `timeoutMs`.
+ */
+export async function stopService(unit: string, verb: readonly string[], timeoutMs: number): Promise<void> {
+  // Settings of a unit in /run are gone after a reboot.
+  const folder = `/run/systemd/system/${unit}.d`
+  const file = join(folder, '99-stop-everything.conf')
+  const seconds = Math.ceil(timeoutMs / 1000) + 30
+  // If these ended the command, the setting would stay, and the next restart of the service would stop all apps.
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  const goOn = () => undefined
+  for (const signal of signals) process.on(signal, goOn)
+  try {
+    await mkdir(folder, { recursive: true })
+    await writeFile(file, `[Service]\nKillSignal=SIGINT\nTimeoutStopSec=${seconds}\n`)
+    await systemctl(['daemon-reload'])
+    const stopped = await run('systemctl', [...verb, '--', unit], timeoutMs)
+    if (stopped.code === 0) return
+    await run('systemctl', ['kill', '--kill-who=main', '--signal=SIGKILL', '--', unit])
+    await systemctl([...verb, '--', unit])
+  } finally {
+    await rm(file, { force: true })
+    // An operator may have settings of this kind, too.
+    await rmdir(folder).catch(() => undefined)
+    await systemctl(['daemon-reload'])
+    for (const signal of signals) process.off(signal, goOn)
+  }
+}
+
+/** Returns the systemd unit that runs the server of a data directory and would restart it; null without a unit. */
+export async function unitOf(dataDirectory: string): Promise<string | null> {
+  if (!(await hasSystemd())) return null
+  const settings = await installedSettings(serverUnitName)
+  if (settings != null && settings.dataDirectory === dataDirectory) {
+    const { ActiveState } = await propertiesOf(serverUnitName, ['ActiveState'])
+    if (ActiveState !== 'inactive' && ActiveState !== 'failed') return serverUnitName
+  }
+  for (const { record } of await controlsOf(dataDirectoryAt(dataDirectory).run)) {
+    const unit = unitIn(await readFile(`/proc/${record.pid}/cgroup`, 'utf8').catch(() => ''))
+    // A server that was started by hand may be in another program's unit, such as cron's.
+    if (unit !== null && (await propertiesOf(unit, ['MainPID']))['MainPID'] === String(record.pid)) return unit
+  }
+  return null
+}
+
 async function settingsFor({ dataDir, user }: InstallFlags): Promise<UnitSettings> {
   const dataDirectory = resolve(dataDir)
-  // `checked` reports mistakes in the settings before any file is written. With --dry-run, the user may not be allowed
-  // to read the settings.
+  // `checked` reports mistakes before any file is written. With --dry-run, the user may not be allowed to read the
+  // settings.
   const config = await serviceConfig(dataDirectory).catch(() => null)
   const ports = config?.edge ? [config.edge.httpPort, config.edge.httpsPort] : []
   const isRootService = user === undefined || user === 'root'
@@ -90,7 +178,6 @@ async function settingsFor({ dataDir, user }: InstallFlags): Promise<UnitSetting
   }
 }
 
-/** Checks that the service can run on this machine, and returns its configuration. */
 async function checked(settings: UnitSettings): Promise<Config> {
   if (!(await hasSystemd())) {
     throw new CommandError(
@@ -113,7 +200,7 @@ async function checked(settings: UnitSettings): Promise<Config> {
   return config
 }
 
-/** Checks that this machine can isolate builds and apps. Networks that a setting turns off do not count as missing. */
+/** Networks that a setting turns off do not count as missing. */
 async function assertIsolation(config: Config, { user }: UnitSettings): Promise<void> {
   const { isolationFindings } = await import('../doctor.ts')
   const found = await isolationFindings(config, user === null)
@@ -192,7 +279,7 @@ function report(config: Config, { dataDirectory, user }: UnitSettings, madeFile:
 
 const print = (...lines: readonly string[]): void => void process.stdout.write(`${lines.join('\n')}\n`)
 
-/** The initial settings file of the service. It sets nothing, and names the settings that most servers need. */
+/** Sets nothing, and names the settings that most servers need. */
 export const firstEnvironment = `# The settings of Fairlead's service. Each is explained in docs/configuration.md.
 # After a change: systemctl restart fairlead
 
@@ -216,33 +303,6 @@ export const firstEnvironment = `# The settings of Fairlead's service. Each is e
 # How builds reach a package registry.
 #FAIRLEAD_BUILD_ENV={"npm_config_registry":"https://npm.example.com"}
 `
-
-/**
- * Explains the state of the service. Exit status as of `systemctl status`: 0 running, 3 not running, 4 not installed.
- */
-export async function status(): Promise<void> {
-  const settings = (await hasSystemd()) ? await installedSettings(serverUnitName) : undefined
-  if (settings === undefined) {
-    process.exitCode = 4
-    return printLines('installed:  no. Install the service with: fairlead service install')
-  }
-  const properties = await propertiesOf(serverUnitName, [
-    'ActiveState',
-    'SubState',
-    'ActiveEnterTimestamp',
-    'UnitFileState',
-    'MainPID',
-    'NRestarts',
-    'StatusText',
-    'Result',
-  ])
-  if (properties['ActiveState'] !== 'active') process.exitCode = 3
-  printLines(`installed:  ${unitFolder}/${serverUnitName}`, `enabled:    ${properties['UnitFileState'] ?? 'unknown'}`)
-  printLines(`active:     ${activity(properties)}`, `status:     ${properties['StatusText'] || '-'}`)
-  printLines(...(await versionLines(settings)), ...(await driftLines(settings)))
-  const errors = await lastErrors(serverUnitName)
-  if (errors.length > 0) printLines('last errors (journalctl -u fairlead):', ...errors.map((line) => `  ${line}`))
-}
 
 function activity(properties: Readonly<Record<string, string>>): string {
   const { ActiveState, SubState, ActiveEnterTimestamp, MainPID, NRestarts, Result } = properties
@@ -273,73 +333,11 @@ async function driftLines(settings: UnitSettings | null): Promise<string[]> {
 const printLines = (...lines: readonly string[]): void =>
   void (lines.length > 0 && process.stdout.write(`${lines.join('\n')}\n`))
 
-/** Returns the systemd unit that runs the server of a data directory and would restart it; null without a unit. */
-export async function unitOf(dataDirectory: string): Promise<string | null> {
-  if (!(await hasSystemd())) return null
-  const settings = await installedSettings(serverUnitName)
-  if (settings != null && settings.dataDirectory === dataDirectory) {
-    const { ActiveState } = await propertiesOf(serverUnitName, ['ActiveState'])
-    if (ActiveState !== 'inactive' && ActiveState !== 'failed') return serverUnitName
-  }
-  for (const { record } of await controlsOf(dataDirectoryAt(dataDirectory).run)) {
-    const unit = unitIn(await readFile(`/proc/${record.pid}/cgroup`, 'utf8').catch(() => ''))
-    // A server that was started by hand may belong to the unit of another program, such as cron.
-    if (unit !== null && (await propertiesOf(unit, ['MainPID']))['MainPID'] === String(record.pid)) return unit
-  }
-  return null
-}
-
-/**
- * Lets systemd stop the server with SIGINT, which also stops apps, gateway and databases; by force after `timeoutMs`.
- */
-export async function stopService(unit: string, verb: readonly string[], timeoutMs: number): Promise<void> {
-  // Settings of a unit in /run are gone after a reboot.
-  const folder = `/run/systemd/system/${unit}.d`
-  const file = join(folder, '99-stop-everything.conf')
-  const seconds = Math.ceil(timeoutMs / 1000) + 30
-  // If these ended the command, the setting would stay, and the next restart of the service would stop all apps.
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-  const goOn = () => undefined
-  for (const signal of signals) process.on(signal, goOn)
-  try {
-    await mkdir(folder, { recursive: true })
-    await writeFile(file, `[Service]\nKillSignal=SIGINT\nTimeoutStopSec=${seconds}\n`)
-    await systemctl(['daemon-reload'])
-    const stopped = await run('systemctl', [...verb, '--', unit], timeoutMs)
-    if (stopped.code === 0) return
-    await run('systemctl', ['kill', '--kill-who=main', '--signal=SIGKILL', '--', unit])
-    await systemctl([...verb, '--', unit])
-  } finally {
-    await rm(file, { force: true })
-    // An operator may have settings of this kind, too.
-    await rmdir(folder).catch(() => undefined)
-    await systemctl(['daemon-reload'])
-    for (const signal of signals) process.off(signal, goOn)
-  }
-}
-
 /** Longer than TimeoutStopSec= of the unit. */
 const stopTimeoutMs = 120_000
 const leftoverTimeoutMs = 30_000
 const pollMs = 100
-/** The units with the control groups of apps and of builds. */
 const groupUnits = [appsUnitName, buildsUnitName]
-
-/** Stops the service and all its processes, and removes its units. Keeps data and settings. */
-export async function uninstall(): Promise<void> {
-  if (!(await hasSystemd())) throw new CommandError('systemd does not run this machine: there is no service here.')
-  if (!isRoot()) throw new CommandError('Only root may remove a service: sudo fairlead service uninstall')
-  const settings = await installedSettings(serverUnitName)
-  if (settings === undefined) throw new CommandError(`There is no ${unitFolder}/${serverUnitName}.`)
-  await stopEverything()
-  for (const unit of [serverUnitName, ...groupUnits]) await rm(join(unitFolder, unit), { force: true })
-  await systemctl(['daemon-reload'])
-  await run('systemctl', ['reset-failed', serverUnitName, ...groupUnits])
-  const data = settings === null ? 'The data directory' : settings.dataDirectory
-  process.stdout.write(
-    `The service is stopped and removed. Kept: ${data} with all data, and ${environmentFile} with the settings.\n`,
-  )
-}
 
 async function stopEverything(): Promise<void> {
   await telling('stopping the service', () => stopService(serverUnitName, ['disable', '--now'], stopTimeoutMs))

@@ -90,7 +90,6 @@ function removeCommand(): Command {
 
 type Rule = BodyOutput<'trust.create'>
 
-/** Creates a rule and an audit entry, and returns the id of the rule. */
 async function addRule(administration: Administration, projectId: string, rule: Rule): Promise<string> {
   const { accounts, tenancy, trust } = administration
   for (const { id: accountId } of await accounts.list()) {
@@ -105,7 +104,6 @@ async function addRule(administration: Administration, projectId: string, rule: 
   throw new CommandError(`There is no project ${projectId}.`)
 }
 
-/** Checks the flags by the schema of the API. */
 function ruleOf({ repositoryId, claim = [], dataDir, ...flags }: AddFlags): Rule {
   const schema = operations.find(({ name }) => name === 'trust.create')?.body
   if (schema === undefined) throw new Error('the contract has no trust.create')

@@ -45,10 +45,9 @@ export function updateCommand(): Command {
     })
 }
 
-/** A version or tag that npm accepts after `@`. A match is never an option or the name of another package. */
+/** What npm accepts after `@`. A match is never an option or another package. */
 const versionPattern = /^[a-z0-9][a-z0-9.+-]{0,99}$/i
 
-/** Returns the source that the arguments name: archives, or one version. */
 function sourceOf(given: readonly string[]): VersionSource {
   const isFile = (text: string) => text.endsWith('.tgz') || text.endsWith('.tar.gz') || text.includes('/')
   if (given.every(isFile)) {
@@ -117,13 +116,12 @@ export function selfCheckCommand(): Command {
     .description('print what this version needs, as JSON')
     .addOption(dataDirOption())
     .action(async (flags: StateFlags) => {
-      // Load all modules of the server, so that an incomplete installation is found before it is used.
+      // Loads all modules, to find an incomplete installation before it is used.
       await import('../server.ts')
       process.stdout.write(`${JSON.stringify(await describeOwn(flags))}\n`)
     })
 }
 
-/** Returns the description of this version with the settings of this environment. */
 export async function describeOwn(flags: StateFlags): Promise<VersionDescription> {
   const { migrations } = await import('../platform/migrations/index.ts')
   return {

@@ -4,7 +4,6 @@ import { name, timestamp } from './fields.ts'
 import { scopes } from './routes.ts'
 import { workflowRun } from './trust.ts'
 
-/** Named sets of scopes: everything, reading everything, what a pipeline needs. */
 const presetNames = ['full', 'read', 'deploy'] as const
 export type Preset = (typeof presetNames)[number]
 
@@ -12,7 +11,6 @@ export const account = z.object({
   id: z.string().describe('`acct_…`.'),
   name: z.string(),
   plan: z.enum(['free', 'pro', 'enterprise']),
-  /** The counters of the current window. */
   rate_limit: z.object({
     limit: z.int().describe('The requests that the window allows.'),
     used: z.int().nonnegative(),
@@ -35,7 +33,7 @@ export const apiKey = z.object({
   workflow: workflowRun.nullable().describe('The run that exchanged a token for it; `null` for all other keys.'),
 })
 
-/** Only the answers to creation and rotation contain the key itself. */
+/** Only answers to creation and rotation contain the key. */
 const apiKeyCreated = apiKey.extend({ key: z.string().describe('The key itself. It is not shown again.') })
 
 const maxLifeDays = 3650
@@ -105,7 +103,6 @@ export const auditEntry = z.object({
     ),
 })
 
-/** The limits that have usage figures, by their names in the plans file. */
 const usageLimits = [
   'projects',
   'apps',
@@ -138,7 +135,7 @@ const planView = z.object({
   file_mb: z.number().describe('The size of one file.'),
 })
 
-/** A project, or a resource in a project. A storage has the id of its project. */
+/** A storage has the id of its project. */
 const found = z.object({
   kind: z.enum(['project', 'app', 'database', 'storage']),
   id: z.string(),

@@ -114,7 +114,6 @@ export const releaseOperations = {
   },
 } as const satisfies Declarations<'releases'>
 
-/** The deployments of all apps of a project. */
 export const activityOperations = {
   'activity.list': {
     summary: 'List the releases of all apps',

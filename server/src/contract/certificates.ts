@@ -2,11 +2,11 @@ import { z } from 'zod'
 import type { Declarations } from './declaration.ts'
 import { required, timestamp } from './fields.ts'
 
-/** Automatic certificates come from the operator's certificate authority, uploaded certificates from their owner. */
+/** Automatic certificates come from the operator's authority, uploaded certificates from their owner. */
 export const certificateSources = ['automatic', 'uploaded'] as const
 export type CertificateSource = (typeof certificateSources)[number]
 
-/** The states of a certificate. The server uses `valid` and `failing` certificates for visitors. */
+/** Visitors get `valid` and `failing` certificates. */
 export const certificateStatuses = ['pending', 'valid', 'failing', 'expired', 'revoked'] as const
 export type CertificateStatus = (typeof certificateStatuses)[number]
 

@@ -14,7 +14,6 @@ export interface ClientOptions {
   readonly fetch?: typeof fetch
 }
 
-/** Clients do not need access rules, because the server checks them. */
 type RouteShape = Omit<Route, 'access'>
 
 interface AnyInput {
@@ -29,7 +28,6 @@ interface AnyInput {
 /** True for operations that accept an idempotency key, by the rule of the server. */
 const takesKey = ({ method, upload, waits }: RouteShape): boolean => method === 'POST' && !upload && !waits
 
-/** Creates one method for each route of a table, by group and verb. The caller adds the types. */
 export function createMethods(
   table: Readonly<Record<string, RouteShape>>,
   options: ClientOptions,
@@ -41,7 +39,7 @@ export function createMethods(
   const request = async (route: RouteShape, url: string, input: AnyInput): Promise<Answered> => {
     const key = takesKey(route) ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined
     let uncertain = false
-    // Aborted when there is no key: the key function has already retried.
+    // Aborted without a key: the key function has retried before.
     const withoutKey = new AbortController()
     const signal = AbortSignal.any([withoutKey.signal, ...(input.signal === undefined ? [] : [input.signal])])
     const attempt = async (): Promise<Answered> => {
@@ -56,12 +54,12 @@ export function createMethods(
       uncertain = before || response.status >= 500
       return { response, text }
     }
-    // Uploads are not repeated: they have no idempotency key, and their body may be a consumed stream.
+    // Uploads are not repeated: they have no idempotency key, and a stream may be consumed.
     const onRetry: Retries['onRetry'] = (failed) =>
       options.onRetry?.('error' in failed ? failed.error : readError(failed.response, failed.text ?? ''))
     const answered = await withRetries({ most: route.upload ? 0 : retries, onRetry }, attempt, signal)
     const { response, text = '' } = answered
-    // A 404 on a repeated DELETE means that an earlier attempt, whose answer was lost, has succeeded.
+    // A 404 on a repeated DELETE means that an earlier attempt succeeded and its answer was lost.
     const deleted = route.method === 'DELETE' && uncertain && response.status === 404
     if (!response.ok && !deleted) throw readError(response, text)
     return answered
@@ -112,7 +110,7 @@ function requestInit(
   const headers = new Headers(input.headers)
   if (apiKey !== undefined) headers.set('authorization', `Bearer ${apiKey}`)
   if (key !== undefined) headers.set('idempotency-key', key)
-  // The media type of a form includes the boundary, which `fetch` chooses.
+  // `fetch` adds the boundary of a form.
   if (type !== undefined && type !== 'multipart/form-data') headers.set('content-type', type)
   return {
     method: route.method,
@@ -124,7 +122,7 @@ function requestInit(
   }
 }
 
-/** Returns path and query. Throws a `TypeError` on a parameter that would change the path: empty, `.` or `..`. */
+/** Throws a `TypeError` for a parameter that would change the path: empty, `.` or `..`. */
 function target(route: RouteShape, { params = {}, query = {} }: AnyInput): string {
   const path = route.path.replace(/:(\w+)/g, (_, name: string) => {
     const value = params[name] ?? ''
@@ -137,7 +135,7 @@ function target(route: RouteShape, { params = {}, query = {} }: AnyInput): strin
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`
 }
 
-/** Returns the URL of the next page. Only the query of the link is used, so that the key goes to no other host. */
+/** Uses only the query of the link, so that the key goes to no other host. */
 function nextPage(response: Response, current: string): string | undefined {
   const link = /<([^>]*)>; *rel="?next"?/.exec(response.headers.get('link') ?? '')?.[1]
   if (link === undefined) return undefined
@@ -145,7 +143,7 @@ function nextPage(response: Response, current: string): string | undefined {
   return current.replace(/\?.*$/, '') + query
 }
 
-/** Parses a JSON answer. Throws an `ApiError` when it is not JSON. */
+/** Throws an `ApiError` when the answer is not JSON. */
 export function readJson(text: string, response: Response): unknown {
   try {
     return JSON.parse(text)
@@ -161,7 +159,7 @@ export function readError(response: Response, text: string): ApiError {
       return new ApiError(error.code, error.message, error.details, requestIdOf(response))
     }
   } catch {
-    // The answer is not from this API: a proxy's error page, or another server.
+    // A proxy's error page, or another server.
   }
   return foreignAnswer(response)
 }
@@ -191,21 +189,21 @@ function requestIdOf(response: Response): string | undefined {
   return response.headers.get('x-request-id') ?? undefined
 }
 
-/** The longest accepted `Retry-After`. The client does not retry after a longer one. */
+/** The client gives up on a longer `Retry-After`. */
 const longestRetryAfterMs = 60_000
 const longestBackOffMs = 15_000
 const firstWaitMs = 500
 
-/** An answer. `text` is its body, or `undefined` when the caller streams it. */
+/** `text` is `undefined` when the caller streams the body. */
 export interface Answered {
   readonly response: Response
   readonly text: string | undefined
 }
 
 export interface Retries {
-  /** The most repetitions; may be infinite. */
+  /** May be infinite. */
   readonly most: number
-  /** Called with an answer or an error before each wait. Throw to prevent a further attempt. */
+  /** Gets an answer or an error before each wait. Throw to stop. */
   readonly onRetry?: ((failed: Answered | { readonly error: unknown }) => void) | undefined
 }
 
@@ -221,7 +219,7 @@ export async function withRetries(
   for (let made = 0; ; made++) {
     const last = made >= most
     const answered = await attempt().catch((error: unknown) => {
-      // No answer: repeat, unless the caller aborted.
+      // Without an answer: repeat, unless the caller aborted.
       if (last || signal?.aborted) throw error
       onRetry?.({ error })
       return undefined
@@ -242,7 +240,7 @@ function isTemporary(status: number): boolean {
   return status === 429 || status >= 500
 }
 
-/** RFC 9110 §10.2.3: seconds, or a date. */
+/** Seconds, or a date (RFC 9110 §10.2.3). */
 function retryAfterMs(value: string | null): number | undefined {
   if (value === null) return undefined
   if (/^\d+$/.test(value)) return Number(value) * 1000

@@ -15,7 +15,7 @@ type Params<Name extends OperationName> = [PathParam<Name>] extends [never]
   ? { readonly params?: never }
   : { readonly params: Readonly<Record<PathParam<Name>, string>> }
 
-/** The query parameters of a list besides `limit` and `cursor`. `Partial<undefined>` would also remove these two. */
+/** `Partial<undefined>` would also remove `limit` and `cursor`. */
 type ListQuery<Given> = Given extends undefined ? unknown : Partial<Given>
 
 type Query<Name extends OperationName> = Name extends ListName
@@ -34,12 +34,12 @@ type Input<Name extends OperationName> = Params<Name> &
   Query<Name> &
   Body<Name> & {
     readonly signal?: AbortSignal
-    /** For a POST: a repetition with the same key has no second effect. By default, the client generates a key. */
+    /** For a POST: a repetition with the same key has no second effect. The client makes a key by default. */
     readonly idempotencyKey?: string
     readonly headers?: Readonly<Record<string, string>>
   }
 
-/** An operation with a text answer resolves to the response itself, so that the caller can stream it. */
+/** A text answer resolves to the response, so that the caller can stream it. */
 type Answer<Name extends OperationName> = Routes[Name] extends { text: true } ? Response : ResponseBody<Name>
 
 type Given<Name extends OperationName> =
@@ -48,7 +48,6 @@ type Given<Name extends OperationName> =
 type Method<Name extends OperationName> = ((...given: Given<Name>) => Promise<Answer<Name>>) &
   (Name extends ListName
     ? {
-        /** Iterates over the pages by following the `Link` headers. */
         pages(...given: Given<Name>): AsyncGenerator<Answer<Name>, void>
       }
     : unknown)

@@ -10,7 +10,6 @@ type PartOf<Name extends DashboardRouteName, Part extends string> =
   Declared[Name] extends Record<Part, infer Schema extends z.ZodType> ? Schema : z.ZodUndefined
 
 export type DashboardBodyInput<Name extends DashboardRouteName> = z.input<PartOf<Name, 'body'>>
-/** The parsed body that the handler gets. */
 export type DashboardBodyOutput<Name extends DashboardRouteName> = z.output<PartOf<Name, 'body'>>
 export type DashboardResponse<Name extends DashboardRouteName> = z.output<PartOf<Name, 'response'>>
 
@@ -30,7 +29,7 @@ const newPassword = password
   .refine((value) => value.length <= maxPasswordLength, `must be at most ${maxPasswordLength} characters`)
   .describe('12 to 200 characters.')
 
-/** A password that is only compared. The limit bounds the time to hash it. */
+/** Only compared. The limit bounds the time to hash it. */
 const givenPassword = password.refine((value) => value.length <= maxPasswordLength, 'is too long')
 
 const email = z
@@ -43,17 +42,13 @@ const newEmail = email.pipe(z.email('must be an e-mail address'))
 
 const token = z.string(required('a string')).max(100, 'is not a token of a setup link')
 
-/** The signed-in user. */
 const signedIn = z.object({
   user: z.object({ id: z.string(), email: z.string() }),
   account: z.object({ id: z.string(), name: z.string(), plan: z.enum(['free', 'pro', 'enterprise']) }),
   session: z.object({ id: z.string(), created_at: timestamp, expires_at: timestamp }),
 })
 
-/**
- * The signed-in user, and the secrets of a new session. The page stores them where apps on other ports cannot read
- * them.
- */
+/** The page stores the secrets where apps on other ports cannot read them. */
 const begun = signedIn.extend({
   secret: z
     .string()

@@ -13,7 +13,7 @@ const identity = z.object({
   version: z.string().describe('The major version of the engine.'),
 })
 
-/** Exactly the fields of the specification. Only the answers to creation and rotation contain the password. */
+/** Exactly the fields of the specification. Only answers to creation and rotation contain the password. */
 const databaseCreated = identity.extend({
   connection_string: z
     .string()

@@ -7,7 +7,7 @@ import { workflowRun } from './trust.ts'
 import { freeVariableName, reservedVariables, variableNames, variables } from './variables.ts'
 import { imageVolumes } from './volumes.ts'
 
-/** The image in a request to deploy. Parsing completes the reference with registry and tag. */
+/** Parsing adds registry and tag. */
 const imageToDeploy = z
   .string({ error: 'must be a string' })
   .max(longestReference, `must be at most ${longestReference} characters`)
@@ -43,13 +43,11 @@ export const deployment = z.object({
   created_at: timestamp,
 })
 
-/** The stages that a deployment can fail in. */
 export const deploymentStages = ['fetch', 'plan', 'build', 'start', 'switch', 'run'] as const
 export type DeploymentStage = (typeof deploymentStages)[number]
 
 /**
- * The steps of a deployment in order. A rollback or restart has no `fetch`, `plan` and `build`; a promotion has `copy`
- * instead of the first two.
+ * In order. A rollback or restart has no `fetch`, `plan` and `build`; a promotion has `copy` instead of the first two.
  */
 export const deploymentSteps = ['queued', 'fetch', 'copy', 'plan', 'build', 'start', 'check', 'switch'] as const
 export type DeploymentStep = (typeof deploymentSteps)[number]
@@ -80,7 +78,7 @@ export type Suggestion = z.infer<typeof deploymentFailure>['suggestions'][number
 
 const triggerKinds = ['user', 'key', 'workflow'] as const
 
-/** The caller that created a deployment. The fields of a workflow run are `null` for other kinds. */
+/** Fields of a workflow run are `null` for other kinds. */
 export const deploymentTrigger = z.object({
   kind: z.enum(triggerKinds).describe('`workflow` is a run that exchanged a token of its issuer for a key.'),
   name: z.string().nullable().describe('The e-mail address of the user, or the name of the key.'),
@@ -88,7 +86,7 @@ export const deploymentTrigger = z.object({
 })
 export type DeploymentTrigger = z.output<typeof deploymentTrigger>
 
-/** The latest request that has changed a release: its creation, or its latest rollback or restart. */
+/** The latest creation, rollback or restart of a release. */
 export const releaseTrigger = deploymentTrigger.extend({
   kind: z
     .enum([...triggerKinds, 'rollback', 'restart', 'variables'])
@@ -99,7 +97,6 @@ export const releaseTrigger = deploymentTrigger.extend({
   by: z.enum(triggerKinds).describe('The kind of the caller; the other fields are about it, too.'),
 })
 
-/** One deployment, read by its id. */
 const deploymentDetail = deployment.extend({
   project_id: z.string(),
   app_id: z.string().describe('`app_…`.'),
@@ -142,13 +139,13 @@ const deploymentDetail = deployment.extend({
     ),
 })
 
-/** The full hash of a commit (SHA-1 or SHA-256). An abbreviated hash can become ambiguous. */
+/** A full hash (SHA-1 or SHA-256), because an abbreviated hash can become ambiguous. */
 const commit = z
   .string({ error: 'must be a string' })
   .regex(/^([0-9a-f]{40}|[0-9a-f]{64})$/i, 'must be the full hash of a commit: 40 or 64 hexadecimal digits')
   .transform((hash) => hash.toLowerCase())
 
-/** A folder of a repository, normalised: without `./` and a trailing slash. */
+/** Normalised: without `./` and a trailing slash. */
 const folder = z
   .string({ error: 'must be a string' })
   .max(1000, 'must be at most 1000 characters')
@@ -164,17 +161,14 @@ const folder = z
 
 const reserved = reservedVariables.map((variable) => `\`${variable}\``).join(', ')
 
-/** The fields for the source of a deployment. A request has exactly one of them. */
+/** A request has exactly one of them. */
 const sourceFields = ['git_url', 'source_id', 'from_deployment_id', 'image'] as const
 const repositoryFields = ['branch', 'commit', 'git_token'] as const
 
 const givenOf = <Name extends string>(body: unknown, names: readonly Name[]): Name[] =>
   names.filter((name) => (Object(body) as Record<string, unknown>)[name] !== undefined)
 
-/**
- * Refuses a body without exactly one source. Checks even bodies with other errors, so that one answer names all
- * problems.
- */
+/** Runs even when other fields are wrong, so that one answer names all problems. */
 function checkSourceFields({ value, issues }: z.core.ParsePayload): void {
   const [source, ...others] = givenOf(value, sourceFields)
   const refuse = (field: string, message: string) =>

@@ -4,14 +4,13 @@ import { name, required, timestamp } from './fields.ts'
 import type { DashboardRouteName } from './routes.ts'
 
 /**
- * The login of a command, which a person approves in the dashboard, in the style of the device authorization grant (RFC
- * 8628). The command uses the endpoints `POST /device/code` and `POST /device/token`; the page uses routes of the
- * dashboard.
+ * A person approves the login of a command in the dashboard, as in RFC 8628. The command uses `POST /device/code` and
+ * `POST /device/token`; the page uses routes of the dashboard.
  */
 
 export const deviceCodeRequest = z.object({ name })
 
-/** The answer to `POST /device/code` (RFC 8628 §3.2). Times are in seconds. */
+/** RFC 8628 §3.2. Times are in seconds. */
 export const deviceCodeAnswer = z.object({
   device_code: z.string(),
   user_code: z.string(),
@@ -25,10 +24,9 @@ export const deviceTokenRequest = z.object({
   device_code: z.string(required('a string')).max(100, 'is not a device code'),
 })
 
-/** The answer to `POST /device/token` once a person has approved. */
 export const deviceTokenAnswer = z.object({ api_key: z.string() })
 
-/** The values of `details.reason` in an answer without a key (RFC 8628 §3.5). */
+/** The values of `details.reason` without a key (RFC 8628 §3.5). */
 export const deviceReasons = ['authorization_pending', 'slow_down', 'access_denied', 'expired_token'] as const
 
 export type DeviceReason = (typeof deviceReasons)[number]

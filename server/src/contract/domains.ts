@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Declarations } from './declaration.ts'
 import { required, timestamp } from './fields.ts'
 
-/** The states of a domain. All but `pending` are served. */
+/** All but `pending` are served. */
 export const domainStatuses = ['pending', 'active', 'failing'] as const
 export type DomainStatus = (typeof domainStatuses)[number]
 

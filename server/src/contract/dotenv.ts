@@ -1,6 +1,6 @@
-/** An invalid line of a dotenv file. The message may name the variable, but never quotes a value. */
+/** Names the variable perhaps, but never quotes a value. */
 export interface DotenvProblem {
-  /** Counted from 1. For a multi-line value, the line of the name. */
+  /** Counts from 1. For a value of several lines, the line of the name. */
   readonly line: number
   readonly message: string
 }
@@ -48,9 +48,9 @@ export function readDotenv(text: string): {
   return { variables: Object.fromEntries([...found].map(([name, { value }]) => [name, value])), problems }
 }
 
-/** An assignment, a problem, or neither for a blank line or a comment. */
+/** Neither an assignment nor a problem for a blank line or a comment. */
 interface Read {
-  /** The position of the line end after the assignment. A multi-line value ends on a later line. */
+  /** A value of several lines ends on a later line. */
   readonly end: number
   readonly name?: string
   readonly value?: string
@@ -69,19 +69,19 @@ function readLine(text: string, start: number): Read {
   }
   const declared = line.slice(0, equals).trim()
   const name = declared.replace(/^export\s+/, '')
-  // An invalid name may be part of a secret, such as a line of base64, so the message does not quote it.
+  // An invalid name may be part of a secret, such as a line of base64, so it is not quoted.
   if (!validName.test(name)) {
     return { end, problem: 'has no valid name before "="; use letters, digits and underscores, and no digit first' }
   }
   const rest = line.slice(equals + 1)
   const fromQuote = rest.trimStart()
   if (/^["'`]/.test(fromQuote)) return readQuoted(text, end - fromQuote.length, name)
-  // A "#" starts a comment only after white space; otherwise it belongs to the value, as in "#ff0000".
+  // A "#" belongs to the value unless white space precedes it, as in "#ff0000".
   const value = rest.replace(/\s#[\s\S]*$/, '').trim()
   return { end, name, value }
 }
 
-/** For each opening quote: the value including the closing quote, and the name of the quote in messages. */
+/** For each opening quote: the value with the closing quote, and the quote's name. */
 const quotes: Readonly<Record<string, { readonly content: RegExp; readonly label: string }>> = {
   '"': { content: /([^"\\]*(?:\\[\s\S][^"\\]*)*)"/y, label: 'double quote' },
   "'": { content: /([^']*)'/y, label: 'single quote' },
@@ -90,7 +90,6 @@ const quotes: Readonly<Record<string, { readonly content: RegExp; readonly label
 
 const escapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' }
 
-/** Reads the value whose opening quote is at `start`. */
 function readQuoted(text: string, start: number, name: string): Read {
   const double = text[start] === '"'
   const { content, label } = quotes[text[start] ?? ''] as (typeof quotes)[string]

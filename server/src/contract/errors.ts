@@ -1,4 +1,4 @@
-/** The six codes of the specification ("Errors") with their HTTP statuses; there are no others. */
+/** The six codes of the specification ("Errors"). There are no others. */
 export const errorStatuses = {
   invalid_request: 400,
   unauthorized: 401,
@@ -10,7 +10,7 @@ export const errorStatuses = {
 
 export type ErrorCode = keyof typeof errorStatuses
 
-/** One problem of a request. `field` is a path such as `env_vars.FOO`. */
+/** `field` is a path such as `env_vars.FOO`. */
 export interface FieldProblem {
   readonly field: string
   readonly message: string
@@ -26,13 +26,13 @@ export interface ErrorBody {
   readonly error: { readonly code: ErrorCode; readonly message: string; readonly details: ErrorDetails }
 }
 
-/** The error of the API. Both the server's features and the typed client throw it. */
+/** Thrown by the server's features and by the typed client. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly code: ErrorCode
   readonly status: number
   readonly details: ErrorDetails
-  /** The `X-Request-Id` of the answer. Only the client sets it. */
+  /** Only set by the client. */
   readonly requestId: string | undefined
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, requestId?: string) {

@@ -1,6 +1,6 @@
 import type { Group, OperationName } from './routes.ts'
 
-/** Type prefixes of the public identifiers, followed by `_` and 26 base32 characters of a UUIDv7 (TypeID). */
+/** Prefixes of public identifiers, followed by `_` and 26 base32 characters of a UUIDv7 (TypeID). */
 export const idPrefixes = {
   account: 'acct',
   key: 'key',
@@ -28,13 +28,12 @@ export const idPrefixes = {
 
 export type IdKind = keyof typeof idPrefixes
 
-/** True when `id` has the form of an identifier of this kind. */
 export function isId(kind: IdKind, id: string): boolean {
   const prefix = `${idPrefixes[kind]}_`
   return id.startsWith(prefix) && /^[0-7][0-9a-hjkmnp-tv-z]{25}$/.test(id.slice(prefix.length))
 }
 
-/** The kind of resource that `:id` identifies in the paths of each group. */
+/** What `:id` identifies in the paths of each group. */
 const groupKinds: Readonly<Record<Group, IdKind>> = {
   projects: 'project',
   storage: 'file',
@@ -65,12 +64,11 @@ const groupKinds: Readonly<Record<Group, IdKind>> = {
   trust: 'trust',
 }
 
-/** Returns the kind of resource that `:id` identifies in the path of an operation. */
 export function kindOf({ name }: { readonly name: OperationName }): IdKind {
   return groupKinds[name.split('.')[0] as Group]
 }
 
-/** Returns the kind of resource that a path parameter identifies: `project` for `project_id`. */
+/** Returns `project` for `project_id`. */
 export function paramKind(operation: { readonly name: OperationName }, param: string): IdKind {
   return param === 'id' ? kindOf(operation) : (param.slice(0, -'_id'.length) as IdKind)
 }

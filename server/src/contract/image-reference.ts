@@ -1,19 +1,19 @@
-/** A complete reference to a container image in a registry, by Docker's grammar of references. */
+/** A complete reference to an image, by Docker's grammar. */
 export interface ImageReference {
-  /** The host of the registry with its port, such as `docker.io` or `registry.example:5000`. */
+  /** A host with its port, such as `docker.io` or `registry.example:5000`. */
   readonly registry: string
-  /** The name in the registry, such as `library/nginx`. */
+  /** Such as `library/nginx`. */
   readonly path: string
-  /** Null for a reference with only a digest. */
+  /** Null when there is only a digest. */
   readonly tag: string | null
-  /** Such as `sha256:9f86d0…`, which always names the same image; null without a digest. */
+  /** Such as `sha256:9f86d0…`, which always names the same image. */
   readonly digest: string | null
 }
 
 export const longestReference = 512
 
 const longestName = 255
-/** The defaults for names without a registry, and for names without a slash. */
+/** For names without a registry, and without a slash. */
 const defaultRegistry = 'docker.io'
 const defaultFolder = 'library'
 
@@ -21,7 +21,7 @@ const registryPattern = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9
 const partPattern = /^[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*$/
 const tagPattern = /^\w[\w.-]{0,127}$/
 const digestPattern = /^sha256:[0-9a-f]{64}$/
-/** An image id, which is not a valid name. */
+/** An image id is not a valid name. */
 const idPattern = /^[0-9a-f]{64}$/
 
 type Problem = { readonly problem: string }

@@ -1,15 +1,13 @@
 /**
- * Invisible characters, and characters that change the order of the text around them: they make a text look like
- * another text (Unicode Technical Report 36, sections 2.9 and 3.5). Some scripts and emojis need joiners, but not next
- * to ASCII.
+ * Invisible characters, and characters that change the order of text, make a text look like another (Unicode Technical
+ * Report 36, sections 2.9 and 3.5). Some scripts and emojis need joiners, but not next to ASCII.
  */
 const invisible =
   /\u034f|\u17b4|\u17b5|[\u180b-\u180f]|[\u00ad\u061c\u115f\u1160\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]|(?<=^|[ -~])[\u200c\u200d]|[\u200c\u200d](?=[ -~]|$)/u
 
-/** True for a text with invisible characters or characters that change its direction. */
 export const hasInvisible = (text: string): boolean => invisible.test(text)
 
-/** Replaces each such character with its code point, such as `[U+202E]`. */
+/** Replaces each such character by its code point, such as `[U+202E]`. */
 export const withVisible = (text: string): string =>
   text.replace(new RegExp(invisible, 'gu'), (character) => `[U+${hexOf(character)}]`)
 

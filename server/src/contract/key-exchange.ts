@@ -13,7 +13,7 @@ export class NoTokenError extends Error {
 }
 
 export interface ExchangeOptions {
-  /** The server's address without `/v1`. */
+  /** Without `/v1`. */
   readonly address: string
   readonly projectId: string
   /** Requests a token with this audience from the CI. Called for every attempt, because a token is valid only once. */
@@ -34,18 +34,18 @@ export interface KeyExchange {
    * `fetch`, or with the reason of the signal.
    */
   key(signal?: AbortSignal): Promise<string>
-  /** Requests no further key. Resolves when no exchange is running, so that `onKey` has been called with each key. */
+  /** Requests no further key. Resolves after the last exchange, so that `onKey` has got every key. */
   end(): Promise<void>
 }
 
-/** The time limit for a token and for an answer, in milliseconds. */
+/** For a token, and for an answer, in milliseconds. */
 const answerTimeout = 30_000
-/** With growing pauses, these repetitions take about half a minute. */
+/** With growing pauses, these take about half a minute. */
 const usualRetries = 6
 
 /**
  * Exchanges CI tokens for keys. The first key is requested on demand, each next key at half of the lifetime of the key
- * before, until `end`. A failed renewal is retried when the next key is needed.
+ * before, until `end`. After a failed renewal, the next need for a key retries.
  */
 export function createKeyExchange(options: ExchangeOptions): KeyExchange {
   let current: Key | undefined
@@ -104,7 +104,7 @@ export async function endKey(options: {
 }
 
 interface Key extends ShortLivedKey {
-  /** Time of `performance.now()`, in milliseconds. */
+  /** Of `performance.now()`, in milliseconds. */
   readonly since: number
   readonly lifeMs: number
 }
@@ -146,7 +146,7 @@ async function exchange(
 /** Returns the lifetime of a key in milliseconds by the server's clock, because the local clock may be wrong. */
 function lifeOf(expiresAt: string, response: Response): number {
   const answered = Date.parse(response.headers.get('date') ?? '')
-  // The header has whole seconds, so the answer may be up to a second newer than the header says.
+  // The header has whole seconds, so the answer may be a second newer.
   const life = Date.parse(expiresAt) - (Number.isNaN(answered) ? Date.now() : answered + 1000)
   return Math.max(0, life) || 0
 }
@@ -155,7 +155,7 @@ const isAlive = ({ since, lifeMs }: Key): boolean => performance.now() - since <
 
 const targetOf = (address: string) => `${address}/oidc/token`
 
-/** Settles like the promise, or rejects with the reason of the signal if the abort comes first. */
+/** Rejects with the reason of the signal if the abort comes first. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise
   return new Promise((resolve, reject) => {

@@ -7,7 +7,6 @@ const variable = freeVariableName
   .default('DATABASE_URL')
   .describe('The variable for the connection string. Defaults to `DATABASE_URL`.')
 
-/** The link in a request to create a database. */
 export const linkOfDatabase = z.object({
   app: z.string({ error: 'must be the id of an app' }).describe('The id of an app of the project.'),
   variable,

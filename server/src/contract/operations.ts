@@ -59,11 +59,8 @@ type OutputOf<Name extends OperationName, Part extends string> =
   Declared[Name] extends Record<Part, infer Schema extends z.ZodType> ? z.output<Schema> : undefined
 
 export type BodyInput<Name extends OperationName> = InputOf<Name, 'body'>
-/** The parsed body that the handler gets. */
 export type BodyOutput<Name extends OperationName> = OutputOf<Name, 'body'>
-/** The query parameters that a client sends, except `limit` and `cursor` of lists. */
 export type QueryInput<Name extends OperationName> = InputOf<Name, 'query'>
-/** The parsed query parameters that the handler gets. */
 export type QueryOutput<Name extends OperationName> = OutputOf<Name, 'query'>
 export type ResponseBody<Name extends OperationName> = OutputOf<Name, 'response'>
 

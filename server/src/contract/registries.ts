@@ -10,7 +10,7 @@ const registryCredentials = z.object({
   created_at: timestamp.describe('The time when the credentials were last stored.'),
 })
 
-/** A text for a request header, in which control characters could end the header. */
+/** Control characters could end a request header. */
 const word = z
   .string(required('a string'))
   .min(1, 'must not be empty')

@@ -1,27 +1,20 @@
 /**
- * The route of an operation of /v1: plain data without zod, so that the typed client stays small. The file of its
- * resource has the schemas, under the same name.
+ * A route of /v1: plain data without zod, so that the typed client stays small. The file of its resource has the
+ * schemas, under the same name.
  */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** Relative to the base address, in the specification's notation (`/projects/:project_id`). */
   readonly path: `/${string}`
   readonly access: Access
-  /** The success status: 200 for reads and actions, 201 for creations, 204 for deletions. */
+  /** 200 for reads and actions, 201 for creations, 204 for deletions. */
   readonly status: 200 | 201 | 204
-  /** Accepts `limit` and `cursor`, and links the next page in a `Link` header. */
+  /** Accepts `limit` and `cursor`; a `Link` header leads to the next page. */
   readonly list?: true
-  /** The answer is not JSON. */
   readonly text?: true
-  /**
-   * The media type of the byte stream that the operation accepts instead of a JSON body. A stream takes too long to run
-   * in a transaction.
-   */
+  /** The media type of the stream that replaces a JSON body. A stream takes too long for a transaction. */
   readonly upload?: 'multipart/form-data' | 'application/x-git-bundle'
-  /**
-   * The operation waits for other machines, which takes too long to run in a transaction. It makes its changes in
-   * separate transactions.
-   */
+  /** Waits for other machines, which takes too long for a transaction. The changes have separate transactions. */
   readonly waits?: true
   /** Refuses keys that are bound to projects. */
   readonly wholeAccount?: true
@@ -30,7 +23,7 @@ export interface Route {
 /** The resources with read and write permissions. */
 export const scopeResources = ['projects', 'deployments', 'databases', 'storage', 'webhooks'] as const
 /**
- * `runs:write` is separate, because a command sees the secret variables of its app, which no other permission shows.
+ * `runs:write` is separate, because a command sees its app's secret variables, which no other permission shows.
  * `deployments:read` includes runs.
  */
 export type Scope = `${(typeof scopeResources)[number]}:${'read' | 'write'}` | 'runs:write'
@@ -40,7 +33,7 @@ export const scopes: readonly Scope[] = [
   'runs:write',
 ]
 
-/** The scope that a key must have; `any` for every valid key; `user` for signed-in users only. */
+/** A scope of the key; `any` for every valid key; `user` for signed-in users only. */
 export type Access = Scope | 'any' | 'user'
 
 export const routes = {
@@ -571,7 +564,7 @@ export const routes = {
 
 export type OperationName = keyof typeof routes
 
-/** The first part of an operation name: `projects` of `projects.list`. */
+/** Such as `projects` for `projects.list`. */
 export type Group = OperationName extends infer Name ? (Name extends `${infer G}.${string}` ? G : never) : never
 
 type ParamsOf<Path extends string> = Path extends `${string}:${infer Rest}`
@@ -582,17 +575,16 @@ type ParamsOf<Path extends string> = Path extends `${string}:${infer Rest}`
 
 export type PathParam<Name extends OperationName> = ParamsOf<(typeof routes)[Name]['path']>
 
-/** The operations that answer with a page of a list. */
 export type ListName = {
   [Name in OperationName]: (typeof routes)[Name] extends { list: true } ? Name : never
 }[OperationName]
 
 /**
- * The dashboard's routes for setup, sign-in, password and sessions, mounted under `/dashboard/api` next to the
- * operations of /v1. Plain data without zod, like the routes above. The schemas are in `dashboard.ts`.
+ * The dashboard's routes under `/dashboard/api`, next to the operations of /v1. Plain data like the routes above;
+ * `dashboard.ts` has the schemas.
  */
 export interface DashboardRoute extends Pick<Route, 'method' | 'path' | 'status'> {
-  /** `open` to everybody, or `user` for signed-in users only. */
+  /** `open` to everybody, or `user` for signed-in users. */
   readonly access: 'open' | 'user'
 }
 

@@ -7,7 +7,7 @@ export const variableName = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a name of letters, digits and underscores that starts with no digit')
 
-/** Variables that the platform sets. Values from an app would have no effect. */
+/** The platform sets these variables, so values of an app would have no effect. */
 export const reservedVariables = [
   'PORT',
   'PATH',
@@ -27,10 +27,7 @@ export const freeVariableName = variableName.refine(
 )
 
 export const mostVariables = 200
-/**
- * The most bytes of all names and values of one app's variables, in UTF-8. A limit, because all output of the app is
- * searched for each value.
- */
+/** In UTF-8, for one app. All output of the app is searched for each value. */
 export const mostVariableBytes = 64 * 1024
 /** Linux limits one variable to 128 KiB, and a character takes up to 4 bytes in UTF-8. */
 const longestVariable = 32_000
@@ -41,7 +38,7 @@ const variableValue = z
   .refine((value) => !value.includes('\0'), 'must not contain a NUL character')
   .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
 
-/** Returns the violated rule for too many or too large variables; otherwise null. */
+/** Returns null when number and size are fine. */
 export function variablesProblem(given: unknown): string | null {
   const entries = Object.entries(Object(given))
   if (entries.length > mostVariables) return `at most ${mostVariables} variables`
@@ -51,7 +48,7 @@ export function variablesProblem(given: unknown): string | null {
   return bytes > mostVariableBytes ? `at most ${mostVariableBytes} bytes of names and values` : null
 }
 
-// Number and size are checked first, so that a huge object is not validated entry by entry.
+// Number and size first, so that a huge object is not validated entry by entry.
 export const variables = z
   .custom<Readonly<Record<string, string>>>((given) => variablesProblem(given) === null, {
     error: ({ input }) => `must be ${variablesProblem(input)}`,
@@ -70,7 +67,7 @@ export const variableNames = z
   .array(variableName, { error: 'must be an array of names' })
   .max(mostVariables, `must be at most ${mostVariables} names`)
 
-/** The kinds of an app's variables. Plain variables can be read again, secret variables never. */
+/** Plain variables can be read again, secret variables never. */
 export const variableKinds = ['plain', 'secret'] as const
 export type VariableKind = (typeof variableKinds)[number]
 
@@ -99,7 +96,7 @@ const state = z.object({
     .describe('The names of variables that would change with `apps.apply`, sorted.'),
 })
 
-/** The longest dotenv text: larger than all variables of an app, and equal to the limit for a text in a body. */
+/** More than all variables of an app, and equal to the limit for a text in a body. */
 const longestDotenv = 200_000
 
 const dotenv = z

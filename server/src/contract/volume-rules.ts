@@ -1,29 +1,29 @@
 export const mostVolumes = 8
 
-/** With this pattern, two names never give the same variable. */
+/** Two such names never give the same variable. */
 const namePattern = /^[a-z][a-z0-9-]{0,29}$/
 const pathPattern = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._@+-]+)+$/
 const longestPath = 200
 
-/** System folders. A volume must not be one of them or inside one of them. */
+/** A volume must not be such a folder, or be inside one. */
 const system = [
   ...['/proc', '/sys', '/dev', '/etc', '/run', '/tmp', '/boot', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'],
   ...['/usr/bin', '/usr/sbin', '/usr/lib', '/usr/lib32', '/usr/lib64', '/usr/libexec', '/var/run', '/var/tmp'],
 ]
-/** Folders of programs, and shared parent folders. A volume must not replace one of them. */
+/** A volume must not replace such a folder. */
 const shared = ['/usr', '/usr/local', '/usr/local/bin', '/usr/share', '/opt', '/var', '/var/lib', '/home']
 
 export interface VolumeProblem {
-  /** The volume that violates the rule; null for all volumes together. */
+  /** Null when all volumes together violate the rule. */
   readonly name: string | null
   /** Completes a sentence about the volume: `must be …`. */
   readonly message: string
 }
 
 /**
- * Returns the first problem with the volumes of an app; null without problems.
+ * Returns the first problem.
  *
- * @param volumes the absolute path of each volume in the app, by volume name
+ * @param volumes each volume's absolute path in the app, by name
  */
 export function volumeProblem(volumes: Readonly<Record<string, string>>): VolumeProblem | null {
   const entries = Object.entries(volumes)
@@ -43,10 +43,9 @@ export function volumeProblem(volumes: Readonly<Record<string, string>>): Volume
 
 export const isVolumeName = (name: string): boolean => namePattern.test(name)
 
-/** Returns the variable that tells an app the path of a volume: `FAIRLEAD_VOLUME_UPLOADS`. */
+/** Such as `FAIRLEAD_VOLUME_UPLOADS`. */
 export const volumeVariable = (name: string): string => `FAIRLEAD_VOLUME_${name.toUpperCase().replaceAll('-', '_')}`
 
-/** True for a path inside a folder. Both paths are absolute. */
 export const isInside = (path: string, folder: string): boolean => path.startsWith(`${folder}/`)
 
 function pathProblem(path: string): string | null {

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import type { Declarations } from './declaration.ts'
 import { volumeProblem } from './volume-rules.ts'
 
-/** The volumes of an app from an image: the path of each volume, by its name. */
 export const imageVolumes = z
   .record(z.string(), z.string({ error: 'must be an absolute path' }), {
     error: 'must be paths by names, such as { "uploads": "/var/lib/uploads" }',

@@ -3,13 +3,12 @@ import { request } from '../platform/http.ts'
 
 /** Caddy's administration API on a Unix socket (https://caddyserver.com/docs/api). */
 export interface Admin {
-  /** True when Caddy answers in time and has a configuration. */
   answers(withinMs: number): Promise<boolean>
-  /** Replaces the running configuration. Rejects with Caddy's reason, and then the previous configuration stays. */
+  /** Replaces the running configuration. Rejects with Caddy's reason; the previous configuration then stays. */
   load(configuration: string): Promise<void>
 }
 
-/** Caddy gives its old servers ten seconds to finish their requests; it starts the new ones before that. */
+/** Caddy starts the new servers, then gives the old ones ten seconds to finish their requests. */
 const loadTimeoutMs = 30_000
 const mostBytes = 64 * 1024
 
@@ -53,7 +52,7 @@ async function call({ socket, method, path, body, withinMs }: Call): Promise<{ s
   return { status: answer.statusCode ?? 0, text }
 }
 
-/** Returns the reason in an error of Caddy, such as `{"error":"loading config: …"}`. */
+/** Returns the reason in `{"error":"loading config: …"}`. */
 function reasonIn(text: string): string {
   try {
     const { error } = JSON.parse(text) as { error?: unknown }

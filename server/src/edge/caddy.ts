@@ -2,25 +2,23 @@ import { execFile } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { findProgram } from '../platform/programs.ts'
 
-/** The Caddy program of this machine. */
 export interface Caddy {
   readonly file: string
   readonly version: string
 }
 
-/** The first version that supports what the configuration needs: HTTP/3, and certificates by `get_certificate`. */
+/** The first version with HTTP/3 and with certificates by `get_certificate`. */
 const least = [2, 6] as const
 
 const versionTimeoutMs = 10_000
 
-/** Thrown when there is no usable Caddy. The message says what to do. */
 export class CaddyMissingError extends Error {
   override readonly name = 'CaddyMissingError'
 }
 
 const installHint = `Install Caddy ${least.join('.')} or newer: apt-get install caddy`
 
-/** Finds Caddy on a `PATH`. @throws CaddyMissingError when there is none that is new enough */
+/** @throws CaddyMissingError when no version on the `PATH` is new enough */
 export async function findCaddy(path: string): Promise<Caddy> {
   const file = await findProgram('caddy', path)
   if (file === null) throw new CaddyMissingError(`There is no program caddy on the PATH. ${installHint}`)
@@ -30,7 +28,7 @@ export async function findCaddy(path: string): Promise<Caddy> {
   return { file, version }
 }
 
-/** Versions of unchanged files are cached, because Caddy takes a noticeable part of a second to answer. */
+/** The versions of unchanged files, because Caddy takes a noticeable part of a second to answer. */
 const known = new Map<string, string>()
 
 async function versionOf(file: string): Promise<string | null> {

@@ -1,67 +1,64 @@
 import { ApiError } from '../contract/errors.ts'
 
-/** Everything that Caddy's configuration depends on. None of it changes with a deploy, a domain or a certificate. */
+/** Everything in Caddy's configuration. It does not depend on deploys, domains and certificates. */
 export interface EdgeSettings {
   readonly httpPort: number
   readonly httpsPort: number
-  /** Requests for this host go to the API, and requests for all other hosts to the gateway. */
+  /** Requests for this host go to the API, all others to the gateway. */
   readonly dashboardHost: string
-  /** Addresses and networks (CIDR) of proxies in front, whose X-Forwarded-* headers are trusted. */
+  /** Addresses and networks (CIDR) of proxies whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[]
-  /** The paths of Unix sockets. */
+  /** Paths of Unix sockets. */
   readonly sockets: {
     readonly api: string
-    /** The gateway's socket for public traffic. */
     readonly apps: string
-    /** The gateway's socket for questions about certificates. */
+    /** The gateway, for questions about certificates. */
     readonly questions: string
-    /** Caddy's socket for its administration API. */
     readonly admin: string
   }
-  /** The loopback port where Caddy asks for certificates. Caddy itself listens on it. */
+  /** Caddy asks itself for certificates on this loopback port. */
   readonly questionsPort: number
-  /** A secret in the path of these questions, because other programs on this machine may reach the port. */
+  /** A part of the path of these questions, because other programs on this machine can reach the port. */
   readonly token: string
-  /** The folder that Caddy writes to. */
   readonly folder: string
 }
 
-/** A value of Caddy's JSON, as documented at https://caddyserver.com/docs/json/. */
+/** A value of Caddy's JSON (https://caddyserver.com/docs/json/). */
 type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
 type JsonObject = { readonly [name: string]: Json }
 
-/** Paths that authorities and this server's DNS checks request by plain HTTP. */
+/** Certificate authorities and this server's DNS checks request these paths by plain HTTP. */
 const plainPaths = ['/.well-known/acme-challenge/*', '/.well-known/fairlead/*']
 
-/** One year. Visitors who came once by HTTPS do not try HTTP again (RFC 6797). */
+/** One year, in which a browser does not try HTTP again (RFC 6797). */
 const strictTransport = 'max-age=31536000'
 
-/** How long Caddy keeps dialling a gateway or a server that restarts. Nothing of a request has been sent yet. */
+/** How long Caddy keeps dialling a gateway or a server that restarts. The request has not been sent yet. */
 const redialFor = '10s'
 const redialEvery = '100ms'
 
 /**
- * The longest time from the first byte of a connection to the end of a request's head. It includes the TLS handshake,
- * which waits up to 30 s for the certificate of a name that is visited for the first time.
+ * From the first byte of a connection to the end of a request's head. The TLS handshake is included, which waits up to
+ * 30 s for the certificate of a name at its first visit.
  */
 const headTimeout = '45s'
 const idleTimeout = '2m'
 /**
- * Four times the limit of the gateway and the API, so that these two refuse a long head, with 431. With HTTP/2, Go
- * would instead close the whole connection, which no visitor understands.
+ * Four times the limit of the gateway and the API, so that they refuse a long head with 431. Go would close the whole
+ * HTTP/2 connection, which no visitor understands.
  */
 const mostHeaderBytes = 64 * 1024
 
 /**
- * Returns Caddy's configuration as JSON. Deploys, domains and certificates do not change it, because a reload cuts
- * connections: Caddy routes requests only by host, and asks the gateway for each certificate.
+ * Deploys, domains and certificates do not change the configuration, because a reload cuts connections: Caddy routes
+ * only by host, and asks the gateway for each certificate.
  */
 export function caddyConfiguration(settings: EdgeSettings): JsonObject {
   const { sockets, folder } = settings
   return {
     admin: {
       listen: `unix/${sockets.admin}`,
-      // A client on a Unix socket has to name some host (Caddy checks it against DNS rebinding).
+      // Caddy checks the host against DNS rebinding, so a client on a Unix socket has to name one.
       origins: ['localhost'],
       config: { persist: false },
     },
@@ -71,12 +68,12 @@ export function caddyConfiguration(settings: EdgeSettings): JsonObject {
   }
 }
 
-/** Warnings and errors go to a file that Caddy itself keeps small, even while no server runs. */
+/** Warnings and errors go to a file whose size Caddy limits, even while no server runs. */
 const logOf = (folder: string): JsonObject => ({
   level: 'WARN',
   encoder: { format: 'json', time_format: 'iso8601' },
   writer: { output: 'file', filename: `${folder}/caddy.log`, roll_size_mb: 10, roll_gzip: false, roll_keep: 1 },
-  // Every connection for an unknown name would add lines, and scanners make many.
+  // Scanners would add a line for every unknown name.
   exclude: ['tls.handshake'],
 })
 
@@ -103,7 +100,7 @@ function httpApp(settings: EdgeSettings): JsonObject {
   }
 }
 
-/** Bodies have no deadline in either direction: the gateway and the API end requests without progress. */
+/** Bodies have no deadline: the gateway and the API end requests without progress. */
 const serverOn = (address: string, { dashboardHost }: EdgeSettings): JsonObject => ({
   listen: [address],
   automatic_https: { disable: true },
@@ -128,7 +125,7 @@ function tlsApp({ questionsPort, token }: EdgeSettings): JsonObject {
   return { automation: { policies: [policy], on_demand: { ask: `${at}/ask` } } }
 }
 
-/** Caddy answers no challenges itself, and so leaves the authorities' requests to the routes. */
+/** Caddy leaves the authorities' requests to the routes. */
 const noAuthority: JsonObject = {
   module: 'acme',
   ca: 'https://127.0.0.1:1/no-authority',
@@ -154,7 +151,7 @@ function plainRoutes({ sockets, trustedProxies, httpsPort }: EdgeSettings): Json
 }
 
 function secureRoutes({ dashboardHost, sockets, trustedProxies }: EdgeSettings): Json[] {
-  // Each request uses a new connection, so that it never meets a connection that a stopping server closes.
+  // One connection for each request, so that a request never meets a connection that a stopping server closes.
   const api = proxyTo(sockets.api, { trustedProxies, keepsConnections: false })
   return [
     {
@@ -168,8 +165,8 @@ function secureRoutes({ dashboardHost, sockets, trustedProxies }: EdgeSettings):
 }
 
 /**
- * Passes a request on to the next handler when the server behind `proxy` answers. Go loses the body of a request that
- * could not be sent, so Caddy cannot repeat it. This handler first asks without the body.
+ * Calls the next handler when the server behind `proxy` answers. Go loses the body of a request that it could not send,
+ * so Caddy cannot repeat such a request. This handler asks first, without the body.
  */
 const untilAnswered = (proxy: JsonObject): JsonObject => ({
   ...proxy,
@@ -201,24 +198,22 @@ function proxyTo(socket: string, { trustedProxies, keepsConnections = true, answ
   return {
     handler: 'reverse_proxy',
     upstreams: [{ dial: `unix/${socket}` }],
-    // Answers without a length are passed on at once in any case. With -1, all others would be, too, but then Caddy
-    // continues to read an answer after its client has left, and reloads cut requests.
+    // Answers without a length are passed on at once anyway. With -1 all answers would be, but then Caddy continues to
+    // read an answer after its client has left, and reloads cut requests.
     flush_interval: '1ms',
     trusted_proxies: trustedProxies,
     load_balancing: {
       try_duration: redialFor,
       try_interval: redialEvery,
-      // No request is repeated once it was sent: it may have taken effect, or may have been refused because of
-      // overload.
+      // A request that was sent is never repeated: it may have taken effect, or overload may have been the reason for
+      // its refusal.
       retry_match: [{ method: ['NONE'] }],
     },
     transport: {
       protocol: 'http',
       versions: ['1.1'],
-      // Bodies are passed on unchanged.
       compression: false,
-      // Caddy closes an idle connection before the other end does, because a close by the other end could cross a
-      // request.
+      // Caddy closes an idle connection first: when the other end closes it, a request may be on its way.
       keep_alive: keepsConnections
         ? { enabled: true, idle_timeout: '3s', max_idle_conns_per_host: 256 }
         : { enabled: false },
@@ -227,7 +222,7 @@ function proxyTo(socket: string, { trustedProxies, keepsConnections = true, answ
   }
 }
 
-/** For answers from apps and the API. An app may have its own policy. */
+/** An app may send a different policy. */
 const strictTransportUnlessSet: JsonObject = {
   response: {
     require: { headers: { 'Strict-Transport-Security': null } },
@@ -235,7 +230,6 @@ const strictTransportUnlessSet: JsonObject = {
   },
 }
 
-/** The answers of Caddy itself. */
 function errorRoutes(dashboardHost: string): Json[] {
   const unreachable = '{http.error.status_code} in [502, 503, 504]'
   return [
@@ -256,7 +250,7 @@ function errorRoutes(dashboardHost: string): Json[] {
   ]
 }
 
-/** The answers for these paths are JSON in any case. */
+/** Errors of these paths are JSON in any case. */
 const apiPaths = ['/v1/*', '/dashboard/api/*']
 const serverAway = new ApiError('server_error', 'The server is away; try again in a moment.').toBody()
 

@@ -17,29 +17,27 @@ export { edgeFindings } from './findings.ts'
 export { edgeHome, makeHome as makeEdgeHome } from './home.ts'
 export { edgeProcesses, endEdgeProcesses } from './record.ts'
 
-/** The edge of the leading server: a Caddy that is kept running. */
+/** Keeps a Caddy running while this server leads. */
 export interface Edge {
-  /**
-   * Ends the supervision. With `all` it ends Caddy as well; otherwise Caddy continues, and the next server adopts it.
-   */
+  /** Ends the supervision. With `all` it also ends Caddy; otherwise the next server adopts Caddy. */
   stop(scope: StopScope): Promise<void>
 }
 
 export interface Supervised extends EdgeOptions {
-  /** Called with the problems of the edge, one sentence each; with an empty list when it works. */
+  /** Gets one sentence for each problem, or an empty list when the edge works. */
   readonly onProblems: (problems: readonly string[]) => void
 }
 
 const shortestPauseMs = 200
 const longestPauseMs = 10_000
-/** When Caddy ends after serving for this time, its start is not the cause. */
+/** After this time of service, the start is not the reason why Caddy ended. */
 const stableMs = 10_000
-/** The longest time that the server's start waits for the edge. */
+/** The server's start waits no longer for the edge. */
 const patienceMs = 10_000
 
 /**
- * Adopts the running Caddy or starts one, and keeps it running: when Caddy ends or hangs, it is started again at once.
- * Resolves when Caddy serves, or when the first attempt has failed; further attempts follow until one succeeds.
+ * Adopts the running Caddy or starts one. When Caddy ends or hangs, it is started again at once. Resolves when Caddy
+ * serves, or when the first attempt has failed; further attempts follow.
  */
 export async function startEdge(options: Supervised): Promise<Edge> {
   const stopping = new AbortController()
@@ -74,7 +72,7 @@ async function supervise(options: Supervised, signal: AbortSignal, onTried: () =
       const reason = await untilOver(record, { signal, mostMs: problem === null ? undefined : longestPauseMs })
       if (reason !== null) logger.warn({ pid: record.pid, reason }, 'Caddy has ended; another one is started')
     } catch (error) {
-      // The next leader controls the edge, and this server soon learns about it.
+      // The next leader controls the edge. This server soon learns about it.
       if (error instanceof NotLeading) return onTried()
       if (!signal.aborted) tell(`the edge does not run, so there is no HTTPS: ${await reasonOf(error, config)}`)
     }
@@ -84,7 +82,7 @@ async function supervise(options: Supervised, signal: AbortSignal, onTried: () =
   }
 }
 
-/** Ends all Caddy processes of a data directory; their requests may finish. Does nothing when there are none. */
+/** Ends all Caddy processes of a data directory; their requests may finish. */
 export async function endEdge(dataDirectory: string, user: OsUser | null): Promise<void> {
   const home = edgeHome(dataDirectory)
   if (!(await exists(home.folder))) return
@@ -93,18 +91,17 @@ export async function endEdge(dataDirectory: string, user: OsUser | null): Promi
   await rm(home.record, { force: true })
 }
 
-/** Caddy may be the child of another process, and then its end causes no event. */
+/** The end of a Caddy that another process started causes no event. */
 const lookEveryMs = 100
 const askEveryMs = 5_000
-/** A Caddy that did not answer is asked again after this time. */
 const askAgainMs = 1_000
 const answerMs = 5_000
-/** A very busy machine may be late once or twice. */
+/** A busy machine may be late once or twice. */
 const mostFailures = 3
 
 /**
- * Watches a Caddy process. Resolves with the reason when it has ended, or was ended because it repeatedly did not
- * answer; with `null` when `signal` aborts, or after `mostMs`.
+ * Watches a Caddy process. Resolves with the reason when it has ended, or was ended because it did not answer
+ * repeatedly; with `null` when `signal` aborts, or after `mostMs`.
  */
 async function untilOver(
   record: EdgeRecord,
@@ -129,7 +126,6 @@ async function untilOver(
   }
 }
 
-/** Asks Caddy regularly whether it answers. */
 function createAsking({ admin: socket }: EdgeRecord) {
   const admin = adminAt(socket)
   let failures = 0

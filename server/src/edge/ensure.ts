@@ -31,9 +31,7 @@ export interface EdgeOptions {
   readonly trustedProxies: readonly string[]
   /** The gateway's sockets for public traffic and for questions about certificates. */
   readonly gateway: { readonly apps: string; readonly questions: string }
-  /** The unprivileged user that Caddy runs as; `null` for the server's user. */
   readonly runAs: LesserUser | null
-  /** The `PATH` on which Caddy is searched. */
   readonly path: string
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
   /** Throws when another server leads, which then controls the edge. */
@@ -42,22 +40,22 @@ export interface EdgeOptions {
 
 export interface Ensured {
   readonly record: EdgeRecord
-  /** The reason why the running Caddy does not match the configuration; `null` when it does. */
+  /** Why the running Caddy does not match the configuration; `null` when it does. */
   readonly problem: string | null
 }
 
 const lockRetryMs = 100
 /**
- * Caddy closes its ports as soon as it starts to end, except perhaps the HTTP/3 port, which may stay until its last
- * request has ended.
+ * Caddy closes its ports when it starts to end, except perhaps the HTTP/3 port, which stays open until its last request
+ * has ended.
  */
 const portsFreeMs = 15_000
-/** The time to finish for a Caddy without a record, whose server was killed while it started or replaced Caddy. */
+/** For a Caddy without a record: its server was killed while it started or replaced Caddy. */
 const unknownGraceMs = 1_000
 
 /**
- * Ensures that one Caddy runs with these settings: keeps a matching one, reloads changed settings, replaces another
- * version, or starts Caddy. Servers that try this at the same time take turns.
+ * Ensures that one Caddy runs with these settings: keeps, reloads, replaces or starts it. Servers that try this at the
+ * same time take turns.
  */
 export async function ensureEdge(options: EdgeOptions, signal: AbortSignal): Promise<Ensured> {
   const home = edgeHome(options.dataDirectory)
@@ -86,7 +84,6 @@ async function takeLock(path: string, signal: AbortSignal): Promise<Release> {
   }
 }
 
-/** Adopts the running Caddy, and changes it only where necessary. */
 async function keep(options: EdgeOptions, home: EdgeHome, current: EdgeRecord, signal: AbortSignal): Promise<Ensured> {
   try {
     const caddy = await findCaddy(options.path)
@@ -121,7 +118,7 @@ async function replace(
   }
 }
 
-/** Loads the current settings into the running Caddy, if it has others. */
+/** Loads the settings into the running Caddy if they changed. */
 async function reload(options: EdgeOptions, home: EdgeHome, current: EdgeRecord): Promise<EdgeRecord> {
   const questions = await keptQuestions(home)
   const fingerprint = fingerprintOf(options, home, questions)
@@ -157,7 +154,7 @@ async function startWith(
 ): Promise<EdgeRecord> {
   const { runAs, logger } = options
   const begin = performance.now()
-  // A new path each time: the previous socket is removed when the previous configuration ends, perhaps later.
+  // A new path each time: Caddy removes the previous socket later, when the previous configuration ends.
   const id = randomBytes(4).toString('hex')
   const admin = join(home.admin, `admin.${id}.sock`)
   await writeWhole(home.configuration, configurationOf(options, home, questions, admin), runAs?.user)
@@ -170,7 +167,6 @@ async function startWith(
   return record
 }
 
-/** Removes the sockets and pid files of killed Caddy processes. */
 async function removeOldFiles({ admin, caddy }: EdgeHome, newest: string): Promise<void> {
   for (const folder of new Set([admin, caddy])) {
     const names = (await readdir(folder)).filter((name) => /^(admin\.\w{8}\.sock|caddy\.\w{8}\.pid)$/.test(name))
@@ -185,7 +181,7 @@ async function removeOldFiles({ admin, caddy }: EdgeHome, newest: string): Promi
 async function assertPortsFree({ httpPort, httpsPort }: EdgeConfig): Promise<void> {
   for (const port of [httpPort, httpsPort]) {
     const error = (await listenAndClose(port, '0.0.0.0')) ?? (await listenAndClose(port, '::'))
-    // Other errors, such as missing rights or missing IPv6, are left to Caddy, which may have more rights.
+    // Caddy may have more rights, so it judges missing rights and missing IPv6 itself.
     if (error?.code === 'EADDRINUSE') throw new PortTakenError(port)
   }
 }

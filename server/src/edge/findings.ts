@@ -10,7 +10,7 @@ import { findHolder } from './port-holder.ts'
 import { portForbidden, portTaken } from './problems.ts'
 import { readRecord } from './record.ts'
 
-/** Checks the requirements of the edge, if a domain is configured. Changes nothing and starts nothing. */
+/** Checks what the edge needs, if a domain is configured. Changes and starts nothing. */
 export async function edgeFindings(config: Pick<Config, 'edge' | 'path' | 'dataDirectory'>): Promise<Finding[]> {
   const { edge, path, dataDirectory } = config
   if (edge === null) {

@@ -7,34 +7,26 @@ import { isPortFree } from '../platform/ports.ts'
 import { chooseSocketFolder, makePrivateDirectory } from '../platform/socket-folder.ts'
 import type { OsUser } from '../platform/users.ts'
 
-/** The paths of the edge of a data directory, all absolute. */
+/** All paths are absolute. */
 export interface EdgeHome {
-  /** The server's folder; only its user writes here. */
   readonly folder: string
-  /** Caddy's folder, which only Caddy's user can enter. */
   readonly caddy: string
-  /** The folder of the socket of Caddy's administration API. */
   readonly admin: string
   /** The socket of the API, in a folder that Caddy's user can enter. */
   readonly api: string
-  /** The record of the running Caddy. */
   readonly record: string
-  /** The configuration that Caddy starts with. */
   readonly configuration: string
-  /** Everything that Caddy prints before it has read its configuration, and when it crashes. */
+  /** Caddy's output before it has read its configuration, and when it crashes. */
   readonly output: string
   readonly startLock: string
 }
 
 const apiName = 'api.sock'
-/**
- * A starting server listens first at a temporary path, which ends with its pid. This is the longest name of such a
- * path.
- */
+/** A starting server first listens at a temporary path with its pid. This is the longest such name. */
 const longestApiName = `${apiName}.4194304`
 const longestAdminName = 'admin.00000000.sock'
 
-/** Returns the paths of the edge of a data directory. Creates nothing. */
+/** Creates nothing. */
 export function edgeHome(dataDirectory: string): EdgeHome {
   const folder = join(dataDirectory, 'edge')
   const caddy = join(folder, 'caddy')
@@ -54,7 +46,7 @@ export function edgeHome(dataDirectory: string): EdgeHome {
 /**
  * Creates the folders of the edge. Rejects when something else is in the place of a folder.
  *
- * @param user the user that Caddy runs as; `null` for the server's user
+ * @param user Caddy's user; `null` for the server's user
  */
 export async function makeHome(home: EdgeHome, user: OsUser | null): Promise<void> {
   const mode = user === null ? 0o700 : 0o711
@@ -105,10 +97,10 @@ const questions = z.object({ port: z.int().min(1).max(65_535), token: z.string()
 /** The loopback port on which Caddy asks for certificates, and the secret in the path of these questions. */
 export type Questions = z.output<typeof questions>
 
-/** The ports just below the range for outgoing connections, which could otherwise occupy the port. */
+/** Just below the ports of outgoing connections, which could occupy the port. */
 const questionPorts = { from: 32_600, to: 32_768 } as const
 
-/** Returns the stored port and secret of this data directory, or creates new ones. */
+/** Returns the stored port and secret, or creates them. */
 export async function keptQuestions({ folder }: Pick<EdgeHome, 'folder'>): Promise<Questions> {
   const path = join(folder, 'questions.json')
   const kept = questions.safeParse(parsed(await readOptional(path)))
@@ -116,7 +108,7 @@ export async function keptQuestions({ folder }: Pick<EdgeHome, 'folder'>): Promi
   return replaceQuestions({ folder })
 }
 
-/** Chooses another port, because the stored one is taken. */
+/** Chooses another port, because the stored port is taken. */
 export async function replaceQuestions({ folder }: Pick<EdgeHome, 'folder'>): Promise<Questions> {
   const chosen = { port: await freeLoopbackPort(), token: randomBytes(32).toString('hex') }
   await writeWhole(join(folder, 'questions.json'), `${JSON.stringify(chosen)}\n`)

@@ -8,7 +8,7 @@ import { endEdge, startEdge } from './edge.ts'
 import type { EdgeOptions } from './ensure.ts'
 import { edgeHome, makeHome } from './home.ts'
 
-/** The time between checks of the socket, which a cleaner of temporary folders may remove. */
+/** A cleaner of temporary folders may remove the socket. */
 const lookEveryMs = 5_000
 
 export interface EdgeLeaderParts {
@@ -19,16 +19,14 @@ export interface EdgeLeaderParts {
   /**
    * Listens for requests of the edge at a path, in place of any other server. Does nothing while it listens there.
    *
-   * @param gid the group that may connect besides the user of this process; `null` for no group
+   * @param gid this group may connect, too; `null` for no group
    */
   readonly listen: (path: string, gid: number | null) => Promise<void>
-  /** The gateway's sockets for public traffic and for questions about certificates. */
   readonly gateway: EdgeOptions['gateway']
-  /** The user of the gateway and of Caddy; `null` for the user of the server. */
+  /** The user of gateway and Caddy; `null` for the server's user. */
   readonly runAs: Pick<LesserUser, 'user' | 'setpriv'> | null
-  /** Throws when another server leads. */
   readonly fence: () => void
-  /** Called with the problems of the edge, one sentence each; with an empty list when it works. */
+  /** Gets one sentence for each problem, or an empty list when the edge works. */
   readonly onProblems: (problems: readonly string[]) => void
 }
 
@@ -60,7 +58,7 @@ export async function leadEdge(parts: EdgeLeaderParts): Promise<void> {
   stack.defer('edge', edge.stop)
 }
 
-/** Listens for requests of the edge while this server leads, and afterwards until another server leads. */
+/** Listens while this server leads, and afterwards until another server leads. */
 function listenForEdge({ directory, logger, listen, runAs }: EdgeLeaderParts) {
   const home = edgeHome(directory.root)
   const user = runAs?.user ?? null

@@ -1,16 +1,14 @@
 import { readdir } from 'node:fs/promises'
 import { listeningSockets, readStat, socketsHeldBy } from '../platform/processes.ts'
 
-/** A program that listens on a port. */
 export interface PortHolder {
   readonly pid: number
-  /** The short name of its executable. */
   readonly command: string
 }
 
 /**
- * Finds the program that listens on a TCP port of this machine; `null` when it belongs to another user, or there is
- * none.
+ * Finds the program that listens on a TCP port of this machine; `null` when there is none, or it belongs to another
+ * user.
  */
 export async function findHolder(port: number): Promise<PortHolder | null> {
   const sockets = (await listeningSockets()).filter((socket) => socket.port === port)

@@ -1,6 +1,5 @@
 import { findHolder, type PortHolder } from './port-holder.ts'
 
-/** The settings that name the ports of the edge. */
 export interface EdgePorts {
   readonly httpPort: number
   readonly httpsPort: number
@@ -14,7 +13,7 @@ export function portTaken(port: number, ports: EdgePorts, holder: PortHolder | n
   const remedy = `choose another port with ${settingOf(port, ports)}`
   if (holder === null) return `port ${port} is taken by another program: stop that, or ${remedy}`
   const { command, pid } = holder
-  // Debian's package starts a service that takes port 80.
+  // Debian's package starts a service on port 80.
   const stop = command === 'caddy' ? 'systemctl disable --now caddy stops the Caddy of the system' : 'stop it'
   return `port ${port} is taken by ${command} (pid ${pid}): ${stop}, or ${remedy}`
 }
@@ -24,7 +23,6 @@ export const portForbidden = (port: number, ports: EdgePorts): string =>
   `this user may not listen on port ${port}: let the service have the right (fairlead service install), run ` +
   `sysctl net.ipv4.ip_unprivileged_port_start=${port}, or choose a port above 1023 with ${settingOf(port, ports)}`
 
-/** Thrown when another program listens on a port of the edge. */
 export class PortTakenError extends Error {
   override readonly name = 'PortTakenError'
   readonly port: number
@@ -35,7 +33,7 @@ export class PortTakenError extends Error {
   }
 }
 
-/** Returns a message for operators that explains an error of a start or a change of the edge. */
+/** Explains to operators why the edge could not start or change. */
 export async function reasonOf(error: unknown, ports: EdgePorts): Promise<string> {
   if (error instanceof PortTakenError) return portTaken(error.port, ports, await findHolder(error.port))
   const message = error instanceof Error ? error.message : String(error)
@@ -45,7 +43,7 @@ export async function reasonOf(error: unknown, ports: EdgePorts): Promise<string
   return reason === 'permission denied' ? portForbidden(port, ports) : message
 }
 
-/** True when Caddy could not listen on this port, or on any port, because another program uses it. */
+/** True when another program uses this port, or any port that Caddy needs. */
 export const isTaken = (error: unknown, port?: number): boolean =>
   error instanceof Error &&
   error.message.includes(`${port === undefined ? '' : `:${port}`}: bind: address already in use`)

@@ -10,10 +10,10 @@ import { markOf } from './record.ts'
 
 const readyMs = 20_000
 const pollMs = 20
-/** Longer than Caddy gives its own servers to finish. */
+/** Longer than the time that Caddy gives its servers to finish. */
 const graceMs = 12_000
 
-/** Thrown when Caddy ended during its start. The message is the last line that it printed. */
+/** Caddy ended during its start. The message is the last line that it printed. */
 export class CaddyStartError extends Error {
   override readonly name = 'CaddyStartError'
 }
@@ -21,15 +21,14 @@ export class CaddyStartError extends Error {
 export interface StartOptions {
   readonly home: EdgeHome
   readonly file: string
-  /** The unprivileged user that Caddy runs as; `null` for the server's user. */
   readonly runAs: LesserUser | null
-  /** The path of a file that does not exist yet. Caddy writes its pid there when it starts to serve. */
+  /** A file that does not exist yet. Caddy writes its pid there when it starts to serve. */
   readonly pidFile: string
   readonly signal: AbortSignal
 }
 
 /**
- * Starts a Caddy process that outlives this one, with the configuration written for it. Resolves when it serves.
+ * Starts a Caddy that outlives this process. Resolves when it serves.
  *
  * @throws CaddyStartError
  */
@@ -45,7 +44,7 @@ export async function startCaddy(options: StartOptions): Promise<ProcessIdentity
   try {
     const child = startProcess(program, rest, {
       cwd: '/',
-      // Nothing from the server's environment. Without HOME, Caddy would write to its working directory.
+      // Caddy gets nothing of the server's environment. Without HOME, it would write to its working directory.
       env: {
         ...markOf(home),
         ...memorySettings(),
@@ -93,12 +92,12 @@ async function untilReady(identity: ProcessIdentity, pidFile: string, signal: Ab
   }
 }
 
-/** Ends a Caddy process; its requests may finish for `finishMs`. */
+/** Ends a Caddy, whose requests may finish for `finishMs`. */
 export async function endCaddy(identity: ProcessIdentity, finishMs = graceMs): Promise<void> {
   await killAll({ leaders: [identity] }, { graceMs: finishMs })
 }
 
-/** Opens the file for Caddy's output. Keeps the file of the previous start, which may explain why Caddy ended. */
+/** Keeps the output of the previous start, which may explain why Caddy ended. */
 async function openOutput({ output }: EdgeHome) {
   const size = await stat(output).then(
     (info) => info.size,
@@ -111,7 +110,7 @@ async function openOutput({ output }: EdgeHome) {
 
 const mostBytes = 2000
 
-/** Returns the last line that Caddy printed, such as `Error: loading initial config: …`. */
+/** Such as `Error: loading initial config: …`. */
 async function lastLineOf({ output }: EdgeHome): Promise<string> {
   const text = await readFile(output, 'utf8').catch(() => '')
   const line = text.trim().split('\n').at(-1)?.slice(0, mostBytes) ?? ''

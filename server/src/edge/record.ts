@@ -15,41 +15,30 @@ import { type EdgeHome, edgeHome, writeWhole } from './home.ts'
 
 const record = z.object({
   pid: z.int().positive(),
-  /** The start time of the process, as in /proc; it identifies the process together with the pid. */
+  /** From /proc. Start time and pid together identify the process. */
   startTime: z.string(),
-  /** The boot of the system that `startTime` counts from. */
+  /** `startTime` counts from this boot of the system. */
   boot: z.string().nullable(),
   version: z.string(),
-  /** A fingerprint of its configuration. */
   configuration: z.string(),
-  /** The path of the socket of its administration API. */
   admin: z.string(),
 })
 
-/** The record that a server has written about a Caddy that it started. */
+/** What a server has written about the Caddy that it started. */
 export type EdgeRecord = Readonly<z.output<typeof record>>
 
-/**
- * The variable that marks each Caddy of this data directory, in case its server ended before it could write the record.
- */
+/** Marks every Caddy of this data directory, in case a server ends before it can write the record. */
 const marker = 'FAIRLEAD_EDGE'
 
-/** Returns the variables that mark a process as the edge of this folder. */
 export const markOf = ({ folder }: Pick<EdgeHome, 'folder'>): Readonly<Record<string, string>> => ({ [marker]: folder })
 
-/** The running Caddy processes of a data directory. */
 export interface FoundEdges {
-  /** The process that serves, as far as is known. */
   readonly current: EdgeRecord | null
-  /** Other processes, left by a server that was killed while it started or replaced one. */
+  /** Left by a server that was killed while it started or replaced Caddy. */
   readonly others: readonly ProcessIdentity[]
 }
 
-/**
- * Finds the running Caddy processes.
- *
- * @param user the user that they run as; `null` for the server's user. Processes of other users are not trusted
- */
+/** @param user the user of Caddy; `null` for the server's user. Processes of other users are not trusted */
 export async function findRunning(home: EdgeHome, user: OsUser | null): Promise<FoundEdges> {
   const uid = user?.uid ?? process.getuid?.()
   const known = await readRecord(home)
@@ -63,14 +52,14 @@ export async function findRunning(home: EdgeHome, user: OsUser | null): Promise<
 }
 
 export interface EdgeProcess extends ProcessIdentity {
-  /** The version of Caddy; null when its server ended before it could write the record. */
+  /** Null when the server ended before it could write the record. */
   readonly version: string | null
   readonly isRunning: boolean
 }
 
 /**
- * Finds the Caddy processes of a data directory, also a recorded process that no longer runs, and under any user: the
- * folders of the edge tell who its user is.
+ * Finds the Caddy processes of a data directory, also a recorded process that has ended, and under any user: the
+ * folders of the edge tell who their user is.
  */
 export async function edgeProcesses(dataDirectory: string): Promise<readonly EdgeProcess[]> {
   const home = edgeHome(dataDirectory)
@@ -84,10 +73,7 @@ export async function edgeProcesses(dataDirectory: string): Promise<readonly Edg
   ]
 }
 
-/**
- * Ends the Caddy processes of a data directory, which finish their requests within `graceMs`. Returns the processes that
- * ran.
- */
+/** Gives the Caddy processes of a data directory `graceMs` to finish their requests. Returns the processes that ran. */
 export async function endEdgeProcesses(
   dataDirectory: string,
   { graceMs }: { readonly graceMs: number },
@@ -97,13 +83,13 @@ export async function endEdgeProcesses(
   return running
 }
 
-/** Returns the record of a process from this boot of the system; the process may have ended. */
+/** Returns the record if it is from this boot of the system. Its process may have ended. */
 export async function readRecord({ record: path }: Pick<EdgeHome, 'record'>): Promise<EdgeRecord | null> {
   try {
     const found = record.parse(JSON.parse((await readOptional(path)) ?? ''))
     return found.boot === bootId() ? found : null
   } catch {
-    // The file is missing, or a power failure has left it empty.
+    // The file is missing, or empty after a power failure.
     return null
   }
 }

@@ -1,4 +1,4 @@
-import type { Known } from './desired.ts'
+import type { DesiredState } from './desired.ts'
 import { createEdgeClient, type EdgeGateway } from './edge-client.ts'
 import { hostnameOf } from './http1/target.ts'
 import {
@@ -31,57 +31,49 @@ export function isUnanswered(error: unknown): boolean {
 }
 
 export interface DrainOptions {
-  /** After this time the remaining requests are cut. */
+  /** Then the remaining requests are cut. */
   readonly timeoutMs: number
-  /** Ends the waiting; the remaining requests continue. */
+  /** Ends the waiting and cuts nothing. */
   readonly signal?: AbortSignal
 }
 
-/**
- * Public traffic to apps, as the server controls it. The gateway looks a route up for each request, so a switch drops
- * no connection.
- */
+/** Public traffic to apps. The gateway looks a route up for each request, so a switch drops no connection. */
 export interface Gateway {
   /**
-   * Starts to answer for an app, with 503 until a release is routed. Does nothing for an app that is already open at
-   * this address; an app that is open at another address moves with its route. Rejects with code `EADDRINUSE` when
-   * another program or app has the address.
+   * Starts to answer for an app, with 503 until a release is routed. An app that is open at another address moves with
+   * its route. Rejects with code `EADDRINUSE` when another program or app has the address.
    */
   open(appId: string, address: PublicAddress): Promise<void>
   /**
-   * Sends new requests to `upstream`, or answers them with 503 for `null`. Resolves with the previous upstream when the
-   * gateway has confirmed the switch. Rejects for an app that is not open.
+   * Sends new requests to `upstream`, or answers them with 503 for `null`. Resolves with the previous upstream after
+   * the gateway has confirmed the switch. Rejects for an app that is not open.
    */
   route(appId: string, upstream: Upstream | null): Promise<Upstream | null>
   /** The upstream that the gateway confirmed last; null when there is none. Reads only the client's memory. */
   current(appId: string): Upstream | null
   /**
-   * Resolves when no request or upgraded connection is left on `upstream`; the rest is cut after `timeoutMs`. When
-   * `signal` aborts it resolves early and cuts nothing. Rejects while `upstream` is still routed.
+   * Resolves when `upstream` has no request or upgraded connection left; the rest is cut after `timeoutMs`. An abort of
+   * `signal` ends the waiting and cuts nothing. Rejects while `upstream` is still routed.
    */
   drain(upstream: Upstream, options: DrainOptions): Promise<void>
   /**
-   * Resolves with the status that the gateway would answer for a path of a static site, which needs no route yet: 503
-   * when the gateway cannot read the folder.
+   * Resolves with the status for a path of a static site, which needs no route: 503 when the gateway cannot read the
+   * folder.
    */
   probe(site: SiteEndpoint, path: string): Promise<number>
-  /** Stops answering for an app at once. Running requests get `timeoutMs` to finish, by default no time. */
+  /** Stops answering for an app at once. Running requests get `timeoutMs`, by default no time. */
   close(appId: string, options?: { readonly timeoutMs: number }): Promise<void>
-  /** Resolves with the requests since the last call, for all apps that had any, including apps closed since then. */
+  /** Resolves with the requests since the last call, also of apps that were closed since then. */
   takeTraffic(): Promise<AppTraffic[]>
   /**
-   * Calls the listener when an endpoint of an upstream refuses a connection, or its folder cannot be read: once for
-   * each upstream and endpoint until it is routed again. Returns a function that removes the listener.
+   * Reports an endpoint that refuses a connection, or a folder that cannot be read: once, until the upstream is routed
+   * again. Returns a function that removes the listener.
    */
   onRefused(listener: (refused: RefusedEndpoint) => void): () => void
-  /** Stops everything; running requests get `timeoutMs` to finish. */
   stop(options: { readonly timeoutMs: number }): Promise<void>
 }
 
-/**
- * A gateway whose `listen` opens the port that all apps share. `listen` resolves at once when every app has a separate
- * port.
- */
+/** `listen` opens the port that all apps share. It does nothing when every app has a separate port. */
 export interface GatewayClient extends Gateway, EdgeGateway {
   listen(): Promise<void>
   /** The open apps, as the gateway confirmed last. */
@@ -92,19 +84,19 @@ export interface ClientOptions {
   readonly call: Call
   readonly onRefused: Gateway['onRefused']
   readonly onUncertified: EdgeGateway['onUncertified']
-  /** The initial state of the gateway. The client updates it with its calls. */
-  readonly known: Known
+  /** At first the state of the gateway; calls update it. */
+  readonly desired: DesiredState
 }
 
 /** Creates the server's side of a gateway, which makes calls and remembers what was confirmed. */
-export function createClient({ call, onRefused, onUncertified, known: all }: ClientOptions): GatewayClient {
-  const known = all.apps
-  const edge = createEdgeClient({ call, onUncertified, known: all })
-  /** The number of times that each app was closed. Confirmations from before a close are not remembered. */
+export function createClient({ call, onRefused, onUncertified, desired }: ClientOptions): GatewayClient {
+  const openApps = desired.apps
+  const edge = createEdgeClient({ call, onUncertified, desired })
+  /** How often each app was closed. A confirmation from before a close is not remembered. */
   const closings = new Map<string, number>()
   let lastTraffic: readonly AppTraffic[] = []
 
-  /** Remembers the confirmed result of a call, unless the app was closed in the meantime. */
+  /** Remembers a confirmed result, unless the app was closed during the call. */
   async function remembering<Result>(
     appId: string,
     work: Promise<Result>,
@@ -112,14 +104,14 @@ export function createClient({ call, onRefused, onUncertified, known: all }: Cli
   ): Promise<Result> {
     const before = closings.get(appId)
     const result = await work
-    const app = closings.get(appId) === before ? change(known.get(appId)) : undefined
-    if (app !== undefined) known.set(appId, app)
+    const app = closings.get(appId) === before ? change(openApps.get(appId)) : undefined
+    if (app !== undefined) openApps.set(appId, app)
     return result
   }
 
   const forget = (appId: string) => {
-    known.delete(appId)
-    all.names.set(appId, [])
+    openApps.delete(appId)
+    desired.names.set(appId, [])
     closings.set(appId, (closings.get(appId) ?? 0) + 1)
   }
 
@@ -137,9 +129,9 @@ export function createClient({ call, onRefused, onUncertified, known: all }: Cli
   }
 
   const route: Gateway['route'] = async (appId, upstream) => {
-    const confirmed = known.get(appId)?.upstream ?? null
+    const confirmed = openApps.get(appId)?.upstream ?? null
     const before = await remembering(appId, call('route', { appId, upstream }), (app) => app && { ...app, upstream })
-    // The call was repeated after a broken connection, and the first call had taken effect.
+    // The call was repeated after a broken connection, but the first call had taken effect.
     const isRepetition = before !== null && upstream !== null && isSameUpstream(before, upstream)
     return isRepetition ? confirmed : before
   }
@@ -148,17 +140,17 @@ export function createClient({ call, onRefused, onUncertified, known: all }: Cli
     ...edge,
     listen: async () => void (await call('listen', null)),
     async open(appId, address) {
-      const app = known.get(appId)
+      const app = openApps.get(appId)
       if (app === undefined || isSameAddress(app.address, address)) return open(appId, address)
-      const names = all.names.of(appId)
+      const names = desired.names.of(appId)
       await close(appId)
       await open(appId, address)
       if (names.length > 0) await edge.name(appId, names)
       if (app.upstream !== null) await route(appId, app.upstream)
     },
     route,
-    current: (appId) => known.get(appId)?.upstream ?? null,
-    apps: () => [...known.values()],
+    current: (appId) => openApps.get(appId)?.upstream ?? null,
+    apps: () => [...openApps.values()],
     drain: async (upstream, { timeoutMs, signal }) => void (await call('drain', { upstream, timeoutMs }, signal)),
     probe: (site, path) => call('probe', { ...site, path }),
     close,
@@ -169,7 +161,7 @@ export function createClient({ call, onRefused, onUncertified, known: all }: Cli
     },
     onRefused,
     async stop({ timeoutMs }) {
-      for (const appId of known.keys()) forget(appId)
+      for (const appId of openApps.keys()) forget(appId)
       edge.forgetAll()
       lastTraffic = await call('stop', { timeoutMs })
     },

@@ -1,16 +1,16 @@
-import type { Known } from './desired.ts'
+import type { DesiredState } from './desired.ts'
 import { assertEdgeCall } from './protocol/edge-calls.ts'
 import type { AppNames, HostName } from './protocol/host-names.ts'
 import type { Call } from './protocol/rpc.ts'
 
 /**
- * The names, certificates and answers for the edge in front of the gateway. All calls are idempotent, and also apply to
- * every later gateway. Host names are in lower case without the root's dot; other names throw a `TypeError`.
+ * Names, certificates and answers for the edge. All calls are idempotent, and apply to later gateways, too. Host names
+ * are in lower case without the root's dot; other names throw a `TypeError`.
  */
 export interface EdgeGateway {
   /**
-   * Replaces all additional host names of an app, which need not be open yet. A name that another app has moves to this
-   * app. `close` frees the names.
+   * Replaces the additional host names of an app, which need not be open yet. A name of another app moves to this app.
+   * `close` frees the names.
    */
   name(appId: string, names: readonly HostName[]): Promise<void>
   /**
@@ -19,57 +19,56 @@ export interface EdgeGateway {
    * @param pem the private key, then the chain, which starts with the certificate of the name
    */
   certify(name: string, pem: string | null): Promise<void>
-  /** Answers with a text at a path below `/.well-known/`, for every host of the edge; null removes the answer. */
+  /** Answers with a text at a path below `/.well-known/`, on every host of the edge; null removes the answer. */
   answerAt(path: string, body: string | null): Promise<void>
   /**
-   * Calls the listener when a visitor asks for the certificate of a served name that has none: at most once in 10 s for
-   * each name. A wildcard name stands for all names that it covers. Returns a function that removes the listener.
+   * Reports that a visitor needs a certificate of a served name that has none: at most once in 10 s for each name. A
+   * wildcard stands for all names that it covers. Returns a function that removes the listener.
    */
   onUncertified(listener: (hostname: string) => void): () => void
-  /** The names of all apps, including apps that are not open. */
   names(): readonly AppNames[]
-  /** The names with a certificate, including certificates from an earlier server. */
+  /** Names with a certificate, also from an earlier server. */
   certificates(): readonly string[]
-  /** The paths with an answer, including answers from an earlier server. */
+  /** Paths with an answer, also from an earlier server. */
   answers(): readonly string[]
 }
 
 export function createEdgeClient({
   call,
   onUncertified,
-  known,
+  desired,
 }: {
   readonly call: Call
   readonly onUncertified: EdgeGateway['onUncertified']
-  /** Updated when a call starts, so that a gateway that starts during the call already gets the change. */
-  readonly known: Known
+  /** Updated when a call starts, so that a gateway that starts during the call gets the change. */
+  readonly desired: DesiredState
 }): EdgeGateway & { forgetAll(): void } {
   return {
     async name(appId, names) {
       assertEdgeCall.name({ appId, names })
-      known.names.set(appId, names)
+      desired.names.set(appId, names)
       await call('name', { appId, names })
     },
     async certify(name, pem) {
       assertEdgeCall.certify({ name, pem })
-      if (pem === null) known.certificates.delete(name)
-      else known.certificates.set(name, pem)
+      if (pem === null) desired.certificates.delete(name)
+      else desired.certificates.set(name, pem)
       await call('certify', { name, pem })
     },
     async answerAt(path, body) {
       assertEdgeCall.answerAt({ path, body })
-      if (body === null) known.answers.delete(path)
-      else known.answers.set(path, body)
+      if (body === null) desired.answers.delete(path)
+      else desired.answers.set(path, body)
       await call('answerAt', { path, body })
     },
     onUncertified,
-    names: () => known.names.all(),
-    certificates: () => [...known.certificates.keys()],
-    answers: () => [...known.answers.keys()],
+    names: () => desired.names.all(),
+    certificates: () => [...desired.certificates.keys()],
+    answers: () => [...desired.answers.keys()],
     forgetAll() {
-      for (const { appId } of known.names.all()) known.names.set(appId, [])
-      known.certificates.clear()
-      known.answers.clear()
+      for (const { appId } of desired.names.all()) desired.names.set(appId, [])
+      desired.certificates.clear()
+      desired.answers.clear()
     },
   }
 }

@@ -40,8 +40,8 @@ export function gatewayCommand(
 }
 
 /**
- * Starts a gateway that outlives this process, and resolves when it takes calls. Servers take turns: `isNeeded` is
- * called when it is this server's turn.
+ * Starts a gateway that outlives this process. Resolves when it takes calls. Servers take turns: `isNeeded` is called
+ * at this server's turn.
  */
 export async function launchGateway(
   home: GatewayHome,
@@ -55,6 +55,42 @@ export async function launchGateway(
   } finally {
     await release()
   }
+}
+
+/** The unprivileged user of a gateway whose server runs as root. */
+export interface RunAs extends LesserUser {
+  readonly node: string
+  readonly program: string
+}
+
+/** Finds readable paths of Node and the gateway's program, or copies them to `runtime`. */
+export async function reachableGateway({
+  runtime,
+  user,
+  version,
+}: {
+  readonly runtime: string
+  readonly user: OsUser
+  readonly version: string
+}): Promise<Pick<RunAs, 'node' | 'program'>> {
+  const [node, program] = await Promise.all([
+    reachableCopy({ source: process.execPath, copyTo: join(runtime, `node-${process.version}`), user }),
+    // The ending makes it a module, because the copy has no package.json beside it.
+    reachableCopy({ source: programFile('gateway'), copyTo: join(runtime, `gateway-${version}.mjs`), user }),
+  ])
+  return { node, program }
+}
+
+/**
+ * Returns the version of the gateway's program: a fingerprint of its file and of Node. An update of Fairlead that does
+ * not change it keeps the running gateway, and with it the open WebSockets.
+ */
+export async function programVersion(): Promise<string> {
+  const hash = createHash('sha256').update(process.version)
+  return hash
+    .update(await readFile(programFile('gateway')))
+    .digest('hex')
+    .slice(0, 12)
 }
 
 async function takeLock(path: string): Promise<() => Promise<void>> {
@@ -76,7 +112,7 @@ async function start(
   child.unref()
   try {
     const ready = untilReady(child)
-    // A child that failed to start has no channel.
+    // Without a start there is no channel.
     if (child.connected) child.send({ type: 'start', home, options } satisfies Assignment, () => {})
     await ready
   } catch (error) {
@@ -102,42 +138,4 @@ async function untilReady(child: ChildProcess): Promise<void> {
   } finally {
     over.abort()
   }
-}
-
-/** The unprivileged user of a gateway whose server runs as root, with what the gateway needs to run as that user. */
-export interface RunAs extends LesserUser {
-  /** Paths of Node and of the gateway's program that the user can read. */
-  readonly node: string
-  readonly program: string
-}
-
-/** Finds paths of Node and the gateway's program that the user can read. Copies them to `runtime` otherwise. */
-export async function reachableGateway({
-  runtime,
-  user,
-  version,
-}: {
-  readonly runtime: string
-  readonly user: OsUser
-  /** The version of the gateway's program, which becomes part of the copy's name. */
-  readonly version: string
-}): Promise<Pick<RunAs, 'node' | 'program'>> {
-  const [node, program] = await Promise.all([
-    reachableCopy({ source: process.execPath, copyTo: join(runtime, `node-${process.version}`), user }),
-    // The ending makes it a module, because the copy has no package.json beside it.
-    reachableCopy({ source: programFile('gateway'), copyTo: join(runtime, `gateway-${version}.mjs`), user }),
-  ])
-  return { node, program }
-}
-
-/**
- * Returns the version of the gateway's program: a fingerprint of its file and of Node. An update of Fairlead that does
- * not change it keeps the running gateway, and with it the open WebSockets.
- */
-export async function programVersion(): Promise<string> {
-  const hash = createHash('sha256').update(process.version)
-  return hash
-    .update(await readFile(programFile('gateway')))
-    .digest('hex')
-    .slice(0, 12)
 }

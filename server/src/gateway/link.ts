@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type ProcessIdentity, startTimeOf, userOf } from '../platform/processes.ts'
 import { isPrivateDirectory } from '../platform/socket-folder.ts'
 import type { OsUser } from '../platform/users.ts'
-import type { Known } from './desired.ts'
+import type { DesiredState } from './desired.ts'
 import { gatewayCommand, launchGateway, type RunAs } from './launch.ts'
 import { makeHome } from './place.ts'
 import {
@@ -34,44 +34,39 @@ import { killGateway, readGatewayRecord } from './record.ts'
 const firstRetryMs = 50
 const adoptRetryMs = 500
 const longestRetryMs = 5_000
-/** A call fails after this time without a connection to a gateway, or after this many broken connections. */
+/** A call fails after this time without a gateway, or after this many broken connections. */
 const unreachableMs = 60_000
 const mostLosses = 5
-/** A gateway that is absent or silent for longer is reported as a problem. Replacing a gateway takes less time. */
+/** A gateway that is absent or silent for longer becomes a problem. A replacement takes less time. */
 const tellMs = 3_000
 
 export interface LinkOptions {
   readonly home: GatewayHome
   readonly options: ProgramOptions
-  /** The user that the gateway runs as; `null` for the user of the server. */
   readonly runAs: RunAs | null
-  /** The epoch of this server's leadership. A gateway refuses servers with an older epoch than it has seen. */
+  /** A gateway refuses servers with an older epoch than it has seen. */
   readonly epoch: number
-  /** How long a replaced gateway may take to finish its requests. */
   readonly retireMs: number
   readonly log: Log
-  /** The desired state of the gateway. It is filled at first with the state of the gateway that is found running. */
-  readonly known: Known
+  /** The desired state. At first, a running gateway's state is added. */
+  readonly desired: DesiredState
 }
 
 /**
- * A connection to the gateway that is restored when it breaks. A gateway that has ended is started again, with its
- * listeners and routes.
+ * Restores the connection to the gateway when it breaks. Starts a gateway that has ended again, with its listeners and
+ * routes.
  */
 export interface Link {
   readonly onRefused: Listeners<RefusedEndpoint>['add']
   readonly onUncertified: Listeners<string>['add']
   /**
-   * Makes a call, and starts the gateway when the call needs one. Repeats a call whose connection breaks. Rejects when
-   * another server has taken the gateway, and with code `GATEWAY_UNREACHABLE` when no gateway could be reached for a
-   * minute.
+   * Starts the gateway when the call needs one, and repeats the call when the connection breaks. Rejects when another
+   * server has taken the gateway, and with code `GATEWAY_UNREACHABLE` after a minute without a gateway.
    */
   readonly call: Call
-  /** Connects to a running gateway, if there is one. */
   adopt(): Promise<void>
   /** Returns a sentence when the gateway, or one of its processes, does not answer; undefined while all answer. */
   problem(): string | undefined
-  /** Closes the connection; the gateway continues. */
   leave(): void
 }
 
@@ -80,16 +75,14 @@ export function createLink(options: LinkOptions): Link {
   const refusals = createListeners<RefusedEndpoint>()
   const uncertified = createListeners<string>()
   const on: OnNotice = { refused: refusals.emit, uncertified: uncertified.emit }
-  /** True when a gateway is needed or was found. */
+  /** A gateway is needed, or was found. */
   let wanted = false
   let isFirst = true
   let ended: Error | null = null
   let isStopped = false
-  /** True when the port that all apps share should be open. */
   let isListening = false
   let connection: Connection | null = null
   let connecting: Promise<Connection> | null = null
-  /** The time since which a needed connection is missing. */
   let awaySince = 0
 
   const ensure = (): Promise<Connection> | Connection => {
@@ -101,13 +94,13 @@ export function createLink(options: LinkOptions): Link {
     return connecting
   }
 
-  /** Retries until it is connected to a gateway of this version and these options that has all known apps. */
+  /** Retries until it is connected to a gateway of this version, with these options and all apps. */
   async function establish(): Promise<Connection> {
     for (let retryMs = firstRetryMs; ; retryMs = Math.min(retryMs * 2, longestRetryMs)) {
       if (ended !== null) throw ended
       try {
         const next = await begin(options, on, isFirst)
-        await restore(next, { known: options.known, isListening }, log)
+        await restore(next, { desired: options.desired, isListening }, log)
         if (ended !== null) next.end()
         else return keep(next)
       } catch (error) {
@@ -147,7 +140,7 @@ export function createLink(options: LinkOptions): Link {
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== connectionLost) throw error
         if (losses === mostLosses) throw unreachable('was lost again and again')
-        // The gateway ended on our request before it could reply.
+        // The gateway ended before it could reply.
         if (name === 'stop') return withoutGateway(name)
       }
     }
@@ -167,7 +160,7 @@ export function createLink(options: LinkOptions): Link {
     onUncertified: uncertified.add,
     async adopt() {
       const look = () => connect(home, { epoch, on, user: options.runAs?.user ?? null, log })
-      // A gateway that was just killed may still accept connections: its socket disappears a moment later.
+      // The socket of a gateway that was just killed disappears a moment later.
       const found = await look().catch(async (error: NodeJS.ErrnoException) => {
         if (error.code !== connectionLost) throw error
         await sleep(adoptRetryMs)
@@ -195,7 +188,6 @@ export function createLink(options: LinkOptions): Link {
   }
 }
 
-/** Waits for the connection; rejects when that takes too long. */
 async function unlessUnreachable(connecting: Promise<Connection>): Promise<Connection> {
   const late = Promise.withResolvers<never>()
   const giveUp = () => late.reject(unreachable(`could not be reached for ${unreachableMs / 1000} s`))
@@ -218,12 +210,9 @@ function withoutGateway<Name extends CallName>(name: Name): InnerCalls[Name]['re
   return (name === 'takeTraffic' || name === 'stop' ? empty : null) as InnerCalls[Name]['result']
 }
 
-/**
- * Connects to the gateway of this version and these options. Starts it, or replaces another gateway with it, when
- * needed.
- */
+/** Connects to a gateway of this version and these options. Starts it, or lets it replace another gateway. */
 async function begin(options: LinkOptions, on: OnNotice, isFirst: boolean): Promise<Connection> {
-  const { home, known, epoch, runAs, log } = options
+  const { home, desired, epoch, runAs, log } = options
   const find = () => connect(home, { epoch, on, user: runAs?.user ?? null, log })
   let connection = await find()
   if (connection === null) {
@@ -234,22 +223,21 @@ async function begin(options: LinkOptions, on: OnNotice, isFirst: boolean): Prom
     connection ??= await find()
   }
   if (connection === null) throw new Error('the gateway ended right after its start')
-  if (isFirst) remember(connection.welcome, known)
+  if (isFirst) remember(connection.welcome, desired)
   if (!isDeepStrictEqual(connection.welcome.options, options.options))
     connection = await replace(options, connection, find)
   return connection
 }
 
 /** Adds what a gateway has. What the server has requested in the meantime takes precedence. */
-function remember({ apps, edge }: Welcome, known: Known): void {
-  for (const app of apps) known.apps.set(app.appId, app)
-  const has = new Set(known.names.all().map(({ appId }) => appId))
-  for (const { appId, names } of edge.names) if (!has.has(appId)) known.names.set(appId, names)
-  for (const name of edge.certificates) if (!known.certificates.has(name)) known.certificates.set(name, null)
-  for (const path of edge.answers) if (!known.answers.has(path)) known.answers.set(path, null)
+function remember({ apps, edge }: Welcome, desired: DesiredState): void {
+  for (const app of apps) desired.apps.set(app.appId, app)
+  const has = new Set(desired.names.all().map(({ appId }) => appId))
+  for (const { appId, names } of edge.names) if (!has.has(appId)) desired.names.set(appId, names)
+  for (const name of edge.certificates) if (!desired.certificates.has(name)) desired.certificates.set(name, null)
+  for (const path of edge.answers) if (!desired.answers.has(path)) desired.answers.set(path, null)
 }
 
-/** Replaces a running gateway with a gateway of this version and these options. */
 async function replace(
   { home, options, runAs, retireMs, log }: LinkOptions,
   connection: Connection,
@@ -262,7 +250,7 @@ async function replace(
   else {
     try {
       await makeHome(home, runAs?.user ?? null)
-      // The running gateway starts the next one, with its own rights.
+      // The running gateway starts the next one, with the same rights.
       const command = gatewayCommand(home, runAs, userOf(welcome.pid) === 0)
       await connection.replace({ command, options, retireMs })
     } catch (error) {
@@ -279,26 +267,24 @@ async function replace(
   return launched
 }
 
-/** The options that determine the listening sockets. */
 function listening({ host, apps }: ProgramOptions) {
   return { host, mode: apps.mode, port: apps.mode === 'hostnames' ? apps.port : null }
 }
 
-/** A gateway that answers nothing for this time hangs. It is killed, so that another gateway can replace it. */
+/** A gateway that is silent for this time hangs and is killed, so that another can replace it. */
 const silentMs = 10_000
-/** How long a gateway may take to close a connection that this server has closed. */
+/** For the end of a connection that this server has closed. */
 const closeMs = 1_000
 
-/** Error code of calls whose connection broke. They may be repeated on another connection. */
+/** The connection broke. The call may be repeated on another. */
 export const connectionLost = 'GATEWAY_CONNECTION_LOST'
-/** Error code for servers that no longer lead the gateway. */
+/** This server no longer leads the gateway. */
 const gatewayDismissed = 'GATEWAY_DISMISSED'
 
-/** A connection to a running gateway that has welcomed this server. */
 export interface Connection {
   readonly welcome: Welcome
   readonly call: PendingCalls<never>['call']
-  /** Asks the gateway to start its successor. Rejects when the successor did not start. */
+  /** Rejects when the successor did not start. */
   replace(request: Omit<Replace, 'type' | 'id'>): Promise<void>
   readonly watch: Pick<Watch, 'silentForMs' | 'silentOthers'>
   /** Resolves with the reason when the connection has ended. */
@@ -306,7 +292,6 @@ export interface Connection {
   end(): void
 }
 
-/** Called with the gateway's notices. */
 interface OnNotice {
   readonly refused: (refused: RefusedEndpoint) => void
   readonly uncertified: (hostname: string) => void
@@ -315,15 +300,14 @@ interface OnNotice {
 export interface ConnectOptions {
   readonly epoch: number
   readonly on: OnNotice
-  /** The user that the gateway runs as; `null` for the user of the server. */
   readonly user: OsUser | null
   readonly log: Log
 }
 
 /**
- * Connects to the gateway; resolves with null when there is none. Rejects when the gateway follows another server, or
- * when another user could be listening in its place. A gateway that does not answer, now or later, is killed with its
- * workers, and the connection ends.
+ * Resolves with null without a gateway. Rejects when the gateway follows another server, or when another user could be
+ * listening in its place. A gateway that does not answer, now or later, is killed with its workers, and the connection
+ * ends.
  */
 export async function connect(home: GatewayHome, { epoch, on, user, log }: ConnectOptions): Promise<Connection | null> {
   if (!(await isPrivateDirectory(dirname(home.socket), user))) return null
@@ -403,7 +387,7 @@ export async function connect(home: GatewayHome, { epoch, on, user, log }: Conne
   }
 }
 
-/** Connects to a Unix socket; resolves with null when nobody listens there. */
+/** Resolves with null when nobody listens. */
 async function dial(path: string): Promise<Socket | null> {
   const socket = connectSocket(path)
   try {
@@ -420,33 +404,35 @@ function endpointIn({ appId, deploymentId, endpoint }: RefusedEndpoint): Refused
   return { appId, deploymentId, endpoint }
 }
 
-/** Zero, because the ids of calls start at one. */
+/** The ids of calls start at one. */
 const replaceId = 0
 
 const retryMs = 200
 
-/** The desired state of a gateway, including the shared port. */
-export interface Desired {
-  readonly known: Known
-  /** True when the port that all apps share should be open. */
+export interface RestoreOptions {
+  readonly desired: DesiredState
   readonly isListening: boolean
 }
 
 /**
- * Opens and routes what the gateway lacks. An address in use is retried for as long as the connection lasts, and
- * nothing else waits for it. Rejects when the connection breaks.
+ * Opens and routes what the gateway lacks. Retries an address in use as long as the connection lasts; nothing else
+ * waits for it. Rejects when the connection breaks.
  */
-export async function restore(connection: Connection, { known, isListening }: Desired, log: Log): Promise<void> {
+export async function restore(
+  connection: Connection,
+  { desired, isListening }: RestoreOptions,
+  log: Log,
+): Promise<void> {
   const found = new Map(connection.welcome.apps.map((app) => [app.appId, app]))
-  const missing = [...known.apps.values()].filter((app) => {
+  const missing = [...desired.apps.values()].filter((app) => {
     const has = found.get(app.appId)
     return has === undefined || !isSame(has.upstream, app.upstream)
   })
   const puts = missing.map(({ appId }) => async () => {
-    const app = known.apps.get(appId)
+    const app = desired.apps.get(appId)
     if (app !== undefined) await put(connection, app)
   })
-  const work = [...puts, ...edgeWork(connection, known)]
+  const work = [...puts, ...edgeWork(connection, desired)]
   // Last, so that the shared port and the edge find everything in place.
   if (isListening) work.push(async () => void (await connection.call('listen', null)))
   await Promise.all(work.map((each) => attempt(each, log)))
@@ -456,7 +442,10 @@ export async function restore(connection: Connection, { known, isListening }: De
  * Returns the calls that bring host names, certificates and answers up to date. The gateway reports no contents of
  * certificates and answers, so all known contents are sent again.
  */
-function edgeWork({ welcome, call }: Connection, { names, certificates, answers }: Known): (() => Promise<void>)[] {
+function edgeWork(
+  { welcome, call }: Connection,
+  { names, certificates, answers }: DesiredState,
+): (() => Promise<void>)[] {
   const wanted = names.all()
   const found = new Map(welcome.edge.names.map((app) => [app.appId, app.names]))
   const changed = wanted.filter((app) => !isDeepStrictEqual(found.get(app.appId), app.names))
@@ -504,7 +493,7 @@ function isLost(error: unknown): boolean {
 }
 
 async function put(connection: Connection, { appId, address, upstream }: OpenApp): Promise<void> {
-  // Sent one after the other without waiting; they take effect in this order.
+  // Sent without waiting; they take effect in this order.
   const opened = connection.call('open', { appId, address })
   if (upstream === null) await opened
   else await Promise.all([opened, connection.call('route', { appId, upstream })])
@@ -514,10 +503,8 @@ function isSame(a: Upstream | null, b: Upstream | null): boolean {
   return a === null || b === null ? a === b : isSameUpstream(a, b)
 }
 
-/** Passes events on to listeners. */
 interface Listeners<Event> {
   emit(event: Event): void
-  /** Returns a function that removes the listener. */
   add(listener: (event: Event) => void): () => void
 }
 

@@ -1,12 +1,10 @@
 import type { Config } from '../platform/config.ts'
 import type { PublicAddress } from './protocol/calls.ts'
 
-/** Returns the local listener of the gateway for an app. */
 export function listenerOf(config: Pick<Config, 'host' | 'apps'>, address: PublicAddress) {
   return { host: reachableHost(config.host), port: 'port' in address ? address.port : sharedPort(config.apps) }
 }
 
-/** Returns the port that apps share in hostnames mode. */
 export function sharedPort(apps: Config['apps']): number {
   return apps.mode === 'hostnames' ? apps.gatewayPort : 0
 }

@@ -6,13 +6,9 @@ import type { OsUser } from '../platform/users.ts'
 import { type EdgeSockets, edgeSocketsOf, type GatewayHome, logOf } from './protocol/program.ts'
 
 const socketName = 'gateway.sock'
-/**
- * A starting gateway listens first at a temporary path, which ends with its pid. This is the longest name of such a
- * path.
- */
+/** A starting gateway first listens at a temporary path with its pid. This is the longest such name. */
 const longestName = `${socketName}.4194304`
 
-/** Returns the paths of the gateway of a data directory. */
 export function gatewayHome(dataDirectory: string): GatewayHome {
   const folder = join(dataDirectory, 'gateway')
   return { folder, socket: join(chooseSocketFolder({ folder, name: longestName, owner: folder }), socketName) }
@@ -27,17 +23,17 @@ export function edgeSockets(dataDirectory: string): EdgeSockets {
 }
 
 /**
- * Creates the private folders of the gateway's user, or hands existing ones, with the log, to that user. Rejects when
- * something else is in their place.
+ * Creates the private folders, or hands existing folders with the log to the gateway's user. Rejects when something
+ * else is in their place.
  *
- * @param user `null` for the user of the server
+ * @param user `null` for the server's user
  */
 export async function makeHome(home: GatewayHome, user: OsUser | null): Promise<void> {
   const { folder, socket } = home
   await makePrivateDirectory(folder, user)
   if (dirname(socket) !== folder) await makePrivateDirectory(dirname(socket), user)
   if (user === null) return
-  // The folder belongs to that user, who may have replaced the log by a link.
+  // That user owns the folder, and may have replaced the log by a link.
   const log = await open(logOf(home), constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
   try {
     const { nlink, uid } = await log.stat()

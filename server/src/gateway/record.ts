@@ -15,14 +15,14 @@ import { gatewayHome } from './place.ts'
 
 const record = z.object({
   pid: z.int().positive(),
-  /** The start time of the process, as in /proc; it identifies the process together with the pid. */
+  /** From /proc. Start time and pid together identify the process. */
   startTime: z.string(),
-  /** The boot of the system that `startTime` counts from; null where the system has none. */
+  /** `startTime` counts from this boot; null where the system has none. */
   boot: z.string().nullable(),
   version: z.string(),
 })
 
-/** The record that a gateway has written about itself in the folder `gateway` of the data directory. */
+/** A gateway writes it about itself, in the folder `gateway` of the data directory. */
 export interface GatewayRecord extends Readonly<z.output<typeof record>> {
   readonly isRunning: boolean
 }
@@ -41,7 +41,7 @@ export async function readGatewayRecord(path: string, owner: number | undefined)
     const isOwn = userOf(parsed.pid) === owner
     return { ...parsed, isRunning: parsed.boot === bootId() && isOwn && isRunning(parsed) }
   } catch (error) {
-    // The file is missing, is another file, or is being written.
+    // The file is missing, foreign, or being written.
     return unlessShort(null)(error)
   }
 }

@@ -21,10 +21,9 @@ export interface GatewayParts {
   readonly directory: Pick<DataDirectory, 'root' | 'runtime'>
   readonly stack: ShutdownStack
   readonly logger: Logger
-  /** The epoch of this server's leadership. */
   readonly epoch: number
   /**
-   * Adds the requests since the last call. The gateway reports each request once, so this function keeps what it cannot
+   * Adds the requests since the last call. The gateway reports a request once, so this function keeps what it cannot
    * write.
    */
   readonly countTraffic: (counted: readonly AppTraffic[]) => Promise<void>
@@ -32,11 +31,10 @@ export interface GatewayParts {
 
 export interface StartedGateway {
   readonly gateway: GatewayProcess
-  /** The user of the gateway process; `null` for the user of the server. */
   readonly runAs: RunAs | null
 }
 
-/** Connects to the gateway as the leader of an epoch, and counts the traffic of the apps. */
+/** Counts the apps' traffic from then on. */
 export async function startGateway(parts: GatewayParts): Promise<StartedGateway> {
   const { config, directory, stack, logger, epoch, countTraffic } = parts
   const runAs = await prepareUser(parts)
@@ -66,14 +64,13 @@ export async function startGateway(parts: GatewayParts): Promise<StartedGateway>
     try {
       if (scope === 'all') await gateway.stop({ timeoutMs: finishTimeoutMs })
       await counting.stop()
-      // Count the requests that the gateway has finished since the last count.
       await count()
     } finally {
       await counting.stop()
       gateway.leave()
     }
   })
-  // In ports mode, the gateway starts with the first app.
+  // In ports mode, the first app starts the gateway.
   if (apps.mode === 'hostnames')
     await gateway.listen().catch((error: NodeJS.ErrnoException) => {
       throw listenError(error, config.host, sharedPort(config.apps), 'FAIRLEAD_GATEWAY_PORT')

@@ -5,18 +5,15 @@ import { answerJson } from './bodies.ts'
 import type { TextAnswer } from './call.ts'
 import { nextLink, type Page } from './page.ts'
 
-/** A handler's result as it is sent. Plain data, so that it can be stored and sent again to a repeated request. */
+/** A handler's result, as plain data, so that it can be stored for a repeated request. */
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** Present on JSON answers. */
   readonly body?: unknown
   readonly text?: TextAnswer
 }
 
-/**
- * Strips a handler's result to the declared response. With `strict` an undeclared field is an error instead; for tests.
- */
+/** Strips a result to the declared response. With `strict`, which tests use, an undeclared field is an error. */
 export function renderAnswer(
   operation: Operation,
   result: unknown,
@@ -45,7 +42,6 @@ export function renderAnswer(
   return { status, headers, body: stripped }
 }
 
-/** Returns the path of the created resource: the path of the group's `get` operation. */
 function locationOf(
   { name, path }: Operation,
   request: { readonly path: string; readonly params: Readonly<Record<string, string>> },

@@ -29,13 +29,13 @@ import { type ChangesDependencies, createChanges, type MountOptions, mountOperat
 import { reference } from './reference/reference.ts'
 import { commandPackage } from './static-files.ts'
 
-/** Everything that the API needs and that is available only once the server has started. */
+/** What the API needs after the start of the server. */
 export interface Api extends MountOptions, ChangesDependencies {
   readonly database: Database
   readonly keys: KeyAccess
   readonly dashboard: Dashboard
   readonly tokens: TokenExchange
-  /** Connects a client to its run: a request for a WebSocket at `connectPath`. */
+  /** Handles a request for a WebSocket at `connectPath`. */
   readonly connectRun: ConnectRun
   /** Answers under `/files`, and passes on everything else. */
   readonly downloads: Middleware
@@ -52,20 +52,18 @@ export interface Application {
   mount(api: Api): void
   /** Sets the check behind `/readyz`. Its reason is shown to everybody. */
   setReadiness(check: ReadinessCheck): void
-  /** Adds a source of the `problems` in the answer of `/readyz`. */
+  /** Adds to the `problems` in the answer of `/readyz`. */
   addProblems(problems: KnownProblems): void
-  /** The socket by which the edge reaches it. */
   readonly edge: EdgeListener
 }
 
 export interface ApplicationOptions {
   readonly logger: Logger
-  /** `null` without a token: then `/metrics` answers 404. */
+  /** `null` without a token; `/metrics` then answers 404. */
   readonly metrics: ProtectedMetrics | null
   /** The dashboard's files, for every path that nothing else answers. */
   readonly pages: Middleware
   readonly isTrustedProxy: IsTrustedProxy
-  /** The most connections of clients at a time. */
   readonly mostConnections: number
 }
 
@@ -146,7 +144,7 @@ function listener(listen: RequestListener): Server {
     {
       IncomingMessage: JoinedMessage,
       requireHostHeader: false,
-      // Bodies have their own deadlines: uploads take long, JSON must not.
+      // Bodies have separate deadlines: uploads take long, JSON must not.
       requestTimeout: 0,
       headersTimeout: headersTimeoutMs,
       connectionsCheckingInterval: timeoutCheckMs,
@@ -191,7 +189,7 @@ function mountApi(
   }
 }
 
-/** Connects a client to its run. Never rejects. */
+/** Never rejects. */
 export type ConnectRun = (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<void>
 
 /** The only request that is taken out of HTTP. All other requests are answered as plain HTTP. */

@@ -8,12 +8,10 @@ import type { OperationsState } from './operations.ts'
 import type { Principal } from './principal.ts'
 
 export interface KeyAccess {
-  /** Resolves to the principal of an `Authorization` header, or to `undefined`. */
   readonly authenticate: (authorization: string) => Promise<Principal | undefined>
   readonly countRequest: CountRequest
 }
 
-/** The answer to a request without a valid key. */
 export function unknownKey(): ApiError {
   return new ApiError('unauthorized', 'The API key is missing or not valid. Send it as Authorization: Bearer <key>.')
 }
@@ -37,28 +35,24 @@ export function versionOne(
   }
 }
 
-/** The state of an account's rate limit window after a request was counted. */
 export interface RateLimit {
   readonly limit: number
-  /** The requests that the window still allows. */
   readonly remaining: number
   /** The end of the window in Unix seconds. */
   readonly reset: number
-  /** Whole seconds until the end, if this request exceeds the limit. */
+  /** Whole seconds; undefined unless this request exceeds the limit. */
   readonly retryAfter: number | undefined
 }
 
-/** Counts a request of an account whose limit is `requestsPerHour`. */
 export type CountRequest = (accountId: string, requestsPerHour: number) => Promise<RateLimit>
 
-/** Failed authentications from one network. */
 const failuresAMinute = { name: 'api key', most: 60, windowMs: 60_000 }
 
 export type FailureLimiter = Pick<AttemptLimiter, 'take'>
 
 /**
- * Limits failed authentications. Without the database none can be counted, and all are allowed: a wrong key is refused
- * in any case, and the client should get that answer.
+ * Limits failed authentications. Without the database, nothing is counted and nothing refused: a wrong key gets the
+ * right answer anyway.
  */
 export function createFailureLimiter(database: Database, logger: Logger): FailureLimiter {
   const { take } = rememberRefusals(createAttemptLimiter(database, failuresAMinute))
@@ -96,9 +90,7 @@ export function applyRateLimit(
   )
 }
 
-/**
- * Counts a failed authentication against the client's network. Throws `rate_limit_exceeded` when there were too many.
- */
+/** Counts a failure of the client's network. Throws `rate_limit_exceeded` after too many. */
 export async function countFailure(ctx: Context, failures: FailureLimiter, address: string): Promise<void> {
   const retryAfter = await failures.take(networkOf(address))
   if (retryAfter === undefined) return

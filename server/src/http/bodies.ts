@@ -6,20 +6,19 @@ import { TooManyPieces } from '../platform/http.ts'
 import { ownTurn } from '../platform/turns.ts'
 
 const limitBytes = 1024 * 1024
-/** The time for a body to arrive completely. */
 const deadlineMs = 20_000
 
 /** Reads the JSON body into `ctx.request.body`, or `{}` when there is none. Throws `invalid_request`. */
 export function jsonBody(): Middleware {
   const parse = koaBody({
-    // Parsed below, after a check that parsing takes no longer than for other texts of this size.
+    // Parsed below, after a check of the text.
     text: true,
     textTypes: ['application/json'],
     json: false,
     multipart: false,
     urlencoded: false,
     textLimit: limitBytes,
-    // Latin-1 keeps every byte, so that invalid UTF-8 is reported below instead of silently replaced.
+    // Latin-1 keeps every byte, so that invalid UTF-8 is reported below and not replaced silently.
     encoding: 'binary',
     onError: (error, ctx) => {
       throw describe(ctx.req.errored ?? error)
@@ -27,7 +26,7 @@ export function jsonBody(): Middleware {
   })
   return async (ctx, next) => {
     if (!hasBody(ctx.req)) {
-      // Treat a missing body as an empty object, so that the error names the required fields.
+      // An empty object, so that the error names the required fields.
       ctx.request.body = {}
       return next()
     }
@@ -37,6 +36,45 @@ export function jsonBody(): Middleware {
     ctx.request.body = readJson(Buffer.from(String(ctx.request.body ?? ''), 'latin1'))
     return next()
   }
+}
+
+export interface BodyWatch {
+  readonly idleTimeoutMs: number
+  readonly onBytes?: (count: number) => void
+  /** Gets the problem in words when the body will never be complete. */
+  readonly fail: (problem: string) => void
+}
+
+/** Fails when a body stalls or its connection closes before the end. Returns a function that stops watching. */
+export function watchBody(message: IncomingMessage, { idleTimeoutMs, onBytes, fail }: BodyWatch): () => void {
+  const idle = setTimeout(() => fail(`no bytes came for ${idleTimeoutMs / 1000} seconds`), idleTimeoutMs)
+  const onData = (chunk: Buffer) => {
+    idle.refresh()
+    onBytes?.(chunk.length)
+  }
+  const onGone = () => {
+    if (message.errored instanceof TooManyPieces) fail(message.errored.message)
+    else if (!message.readableEnded) fail('the connection was closed before the upload was complete')
+  }
+  message.on('data', onData)
+  // Stays registered: a connection may break at any time, and an error without a listener ends the process.
+  message.on('error', onGone)
+  message.on('close', onGone)
+  if (message.destroyed) onGone()
+  return () => {
+    clearTimeout(idle)
+    message.off('data', onData)
+    message.off('close', onGone)
+  }
+}
+
+/**
+ * Answers with JSON. Koa gets a text, because it compares any other body with `Response`, and reading that name loads
+ * Node's whole fetch client (see `platform/http.ts`).
+ */
+export function answerJson(ctx: Pick<Context, 'type' | 'body'>, value: unknown): void {
+  ctx.type = 'json'
+  ctx.body = JSON.stringify(value)
 }
 
 /** Bodies below this size take a negligible time. Larger bodies are parsed one after the other. */
@@ -109,25 +147,24 @@ function describe(error: Error & { type?: string; code?: string }): ApiError {
   return new ApiError('invalid_request', 'The body could not be read.', { field: 'body' })
 }
 
-/** The API's own bodies are a few levels deep. The limit stops bodies made to exhaust the stack. */
+/** Far more than the API needs. The limit stops bodies that would exhaust the stack. */
 const maxDepth = 32
-/** The API's own bodies have hundreds of values. Parsing and validating each value blocks the event loop. */
+/** Bodies of the API have some hundred values. Parsing and checking values blocks the event loop. */
 const maxValues = 2_000
-/** The longest text of the API is a dotenv file. A text counts as it is written, with its escapes. */
+/** A dotenv file is the longest text of the API. Escapes count as written. */
 const maxTextLength = 200_000
 
-/** A reason to refuse a JSON text. `field` is the path of the member, or `body`. */
+/** `field` is the path of the member, or `body`. */
 export interface JsonTextProblem {
   readonly field: string
   readonly message: string
 }
 
 interface Level {
-  /** The keys of the object so far; `undefined` in an array. */
+  /** `undefined` in an array. */
   readonly keys: Set<string> | undefined
   /** The key or array index of the value that is being read. */
   at: string | number
-  /** True when the next string is a key. */
   keyNext: boolean
 }
 
@@ -135,9 +172,9 @@ const [quote, backslash, comma] = [0x22, 0x5c, 0x2c]
 const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d]
 
 /**
- * Returns the first problem that `JSON.parse` does not report: a duplicate key, for which other parsers may take the
- * other value (RFC 8259 §4), `__proto__`, excessive nesting, too many values, or a text that is too long. The result
- * for a text that is not JSON has no meaning.
+ * Returns the first problem that `JSON.parse` does not report: a duplicate key, of which other parsers may take the
+ * other value (RFC 8259 §4), `__proto__`, too many levels or values, or too long a text. The result for a text that is
+ * not JSON has no meaning.
  */
 export function jsonTextProblem(text: string): JsonTextProblem | undefined {
   const levels: Level[] = []
@@ -192,7 +229,6 @@ function pathOf(levels: readonly Level[]): string {
   return levels.map((level) => String(level.at)).join('.')
 }
 
-/** Returns the index of the closing quote of the string that begins at `start`. */
 function stringEnd(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     const character = text.charCodeAt(at)
@@ -208,48 +244,4 @@ function stringIn(text: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-export interface BodyWatch {
-  /** The longest pause between bytes, in milliseconds. */
-  readonly idleTimeoutMs: number
-  /** Called with the number of bytes of each part that arrives. */
-  readonly onBytes?: (count: number) => void
-  /** Called when the body cannot become whole any more, with the problem in words. */
-  readonly fail: (problem: string) => void
-}
-
-/**
- * Watches a streamed body: fails when it stalls, or when its connection is closed before its end. Returns a function
- * that stops watching.
- */
-export function watchBody(message: IncomingMessage, { idleTimeoutMs, onBytes, fail }: BodyWatch): () => void {
-  const idle = setTimeout(() => fail(`no bytes came for ${idleTimeoutMs / 1000} seconds`), idleTimeoutMs)
-  const onData = (chunk: Buffer) => {
-    idle.refresh()
-    onBytes?.(chunk.length)
-  }
-  const onGone = () => {
-    if (message.errored instanceof TooManyPieces) fail(message.errored.message)
-    else if (!message.readableEnded) fail('the connection was closed before the upload was complete')
-  }
-  message.on('data', onData)
-  // Stays registered: a connection may break at any time, and an error without a listener would end the process.
-  message.on('error', onGone)
-  message.on('close', onGone)
-  if (message.destroyed) onGone()
-  return () => {
-    clearTimeout(idle)
-    message.off('data', onData)
-    message.off('close', onGone)
-  }
-}
-
-/**
- * Answers with JSON. Koa gets a text, because it compares any other body with `Response`, and reading that name loads
- * Node's whole fetch client (see `platform/http.ts`).
- */
-export function answerJson(ctx: Pick<Context, 'type' | 'body'>, value: unknown): void {
-  ctx.type = 'json'
-  ctx.body = JSON.stringify(value)
 }

@@ -6,22 +6,22 @@ import type { Transaction } from '../platform/database.ts'
 import type { Page, PageRequest } from './page.ts'
 import type { Principal, TenantProject } from './principal.ts'
 
-/** The input of a handler: permissions checked, request parsed, project looked up within the caller's account. */
+/** The input of a handler, after all checks: permissions, request, and the project within the account. */
 export interface Call<Name extends OperationName> {
   readonly principal: Principal
-  /** Present exactly when the path has a `:project_id`. */
+  /** Present when the path has a `:project_id`. */
   readonly project: 'project_id' extends PathParam<Name> ? TenantProject : undefined
   readonly params: Readonly<Record<PathParam<Name>, string>>
   readonly query: QueryOutput<Name>
   readonly page: Name extends ListName ? PageRequest : undefined
   readonly body: BodyOutput<Name>
-  /** All changes of the operation are made in this transaction. It is committed before the answer is sent. */
+  /** All changes of the operation are made in this transaction, which is committed before the answer. */
   readonly transaction: Name extends ChangeName ? Transaction : undefined
-  /** Operations without a transaction write their audit entry themselves, in the transaction of their changes. */
+  /** Operations without a transaction write their audit entry in the transaction of their changes. */
   readonly audit: Routes[Name] extends { upload: string } | { waits: true }
     ? (transaction: Transaction, resourceId: string) => Promise<void>
     : undefined
-  /** Adds facts to the entry of the audit log: nothing secret. */
+  /** Adds facts to the audit entry; nothing secret. */
   readonly note: (facts: Readonly<Record<string, unknown>>) => void
   /**
    * Registers a callback that runs after the transaction was committed, and never if it was rolled back. The answer
@@ -33,9 +33,8 @@ export interface Call<Name extends OperationName> {
 
 export interface RequestFacts {
   readonly id: string
-  /** The client's address. Behind trusted proxies, the address that they report. */
+  /** Behind trusted proxies, the address that they report. */
   readonly address: string
-  /** The raw request, for operations whose body is not JSON. */
   readonly message: IncomingMessage
   /** Aborts when the client disconnects before the answer is complete. */
   readonly signal: AbortSignal
@@ -45,14 +44,12 @@ export interface RequestFacts {
 
 type Routes = typeof routes
 
-/** The operations that make their changes in one transaction: all except reads, uploads and operations that wait. */
+/** Operations that make their changes in one transaction. */
 export type ChangeName = {
   [Name in OperationName]: Routes[Name] extends { method: 'GET' } | { upload: string } | { waits: true } ? never : Name
 }[OperationName]
 
-/** An answer that is not JSON. */
 export interface TextAnswer {
-  /** The media type. */
   readonly type: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body: string | Readable
@@ -64,16 +61,14 @@ type Result<Name extends OperationName> = Routes[Name] extends { text: true }
     ? Page<ResponseBody<Name>>
     : ResponseBody<Name>
 
-/** One handler for each operation. Its result is stripped to the declared response. */
+/** The result is stripped to the declared response. */
 export type Handlers<Name extends OperationName = OperationName> = {
   readonly [N in Name]: (call: Call<N>) => Promise<Result<N>>
 }
 
 export type HandlersOf<Group extends string> = Handlers<Extract<OperationName, `${Group}.${string}`>>
 
-/**
- * An entry of the audit log. `operation` is a name of the contract. Bodies are left out, because they may hold secrets.
- */
+/** `operation` is a name of the contract. Bodies are left out, because they may hold secrets. */
 export interface AuditEntry {
   readonly accountId: string
   readonly actor: {
@@ -81,15 +76,15 @@ export interface AuditEntry {
     readonly id: string | null
     readonly name: string | null
   }
-  /** The client's network address; `null` for the command line. */
+  /** `null` for the command line. */
   readonly address: string | null
   readonly requestId: string | null
   readonly operation: string
   readonly projectId: string | null
   readonly resourceId: string | null
-  /** Facts that are not in the other fields; nothing secret. */
+  /** Nothing secret. */
   readonly details?: Readonly<Record<string, unknown>>
 }
 
-/** Writes an entry in the transaction of the change, so that it exists exactly when the change does. */
+/** Writes an entry in the transaction of the change, so that neither exists without the other. */
 export type Audit = (transaction: Transaction, entry: AuditEntry) => Promise<void>

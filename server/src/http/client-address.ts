@@ -1,12 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP, type Socket } from 'node:net'
 
-/** True for addresses of proxies whose `X-Forwarded-*` headers are trusted. */
 export type IsTrustedProxy = (address: string) => boolean
 
-/**
- * The connections of the edge. Trust follows the listener that took them: they have no address that could be compared.
- */
+/** Connections of the edge, known by their listener, because a Unix socket has no address to compare. */
 const fromEdge = new WeakSet<Socket>()
 
 /** Trusts the `X-Forwarded-*` headers of a connection, because only the edge can have opened it. */
@@ -23,8 +20,8 @@ function isTrustedPeer(socket: Socket, isTrustedProxy: IsTrustedProxy): boolean 
 }
 
 /**
- * Returns the address of the client: the address of the connection, or the rightmost entry of `X-Forwarded-For` that is
- * not a trusted proxy. Entries left of it are supplied by the client and untrusted.
+ * Returns the address of the connection, or the rightmost entry of `X-Forwarded-For` that is not a trusted proxy.
+ * Clients can write the entries left of it.
  */
 export function clientAddress(request: IncomingMessage, isTrustedProxy: IsTrustedProxy): string {
   let address = peerAddress(request.socket)
@@ -37,7 +34,7 @@ export function clientAddress(request: IncomingMessage, isTrustedProxy: IsTruste
   return address
 }
 
-/** Returns the peer address of a connection: the address of the client, or of the proxy in front of the server. */
+/** Returns the address of the client, or of the proxy in front of the server. */
 export function peerAddress({ remoteAddress }: Pick<Socket, 'remoteAddress'>): string {
   return plain(remoteAddress ?? '')
 }
@@ -47,22 +44,20 @@ export function isSecure(request: IncomingMessage, isTrustedProxy: IsTrustedProx
   return forwardedHeader(request, 'x-forwarded-proto', isTrustedProxy) === 'https'
 }
 
-/** Returns the host of the request as the client sent it, with the port if it named one. */
+/** Returns the host as the client sent it, with a port if it named one. */
 export function clientHost(request: IncomingMessage, isTrustedProxy: IsTrustedProxy): string {
   return forwardedHeader(request, 'x-forwarded-host', isTrustedProxy) ?? request.headers.host ?? ''
 }
 
-/** Returns the address by which the client has reached the server, such as `https://fairlead.example.com`. */
+/** Such as `https://fairlead.example.com`. */
 export function clientOrigin(request: IncomingMessage, isTrustedProxy: IsTrustedProxy): string {
   const host = clientHost(request, isTrustedProxy)
-  // The header can be anything that a client sends.
+  // A client can send anything.
   const safe = /^(\[[0-9a-f:.]+\]|[\w.-]+)(:\d{1,5})?$/i.test(host) ? host : 'localhost'
   return `${isSecure(request, isTrustedProxy) ? 'https' : 'http'}://${safe}`
 }
 
-/**
- * Returns the unit that limits count by: an IPv4 address, or the /64 of an IPv6 address (one site usually has a /64).
- */
+/** Limits count by an IPv4 address, or by the /64 of an IPv6 address, which one site usually has. */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = (address.split('%')[0] ?? '').split('::')
@@ -75,7 +70,7 @@ export function networkOf(address: string): string {
     .join(':')}::/64`
 }
 
-/** Returns the last value of a header, which the nearest proxy has set, if that proxy is trusted. */
+/** Returns the last value, which the nearest proxy has set, if this proxy is trusted. */
 function forwardedHeader(request: IncomingMessage, header: string, isTrustedProxy: IsTrustedProxy): string | undefined {
   const value = request.headers[header]
   if (value === undefined || !isTrustedPeer(request.socket, isTrustedProxy)) return undefined

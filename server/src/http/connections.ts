@@ -9,16 +9,15 @@ import { discardAll, ignoreReceived, isPaused } from '../platform/http.ts'
 import { clientAddress, type IsTrustedProxy, isFromEdge, networkOf, peerAddress } from './client-address.ts'
 import { apiHeaders } from './middleware.ts'
 
-/** An answer is aborted when the client reads nothing of it for this long. */
+/** An answer is aborted when its client reads nothing for this long. */
 const stalledMs = 60_000
 
-/** The requests of a connection that are not answered yet, oldest first; none on an idle one. */
+/** The unanswered requests of a connection, oldest first. */
 type UnderWay = Set<Pick<IncomingMessage, 'complete'>>
 
-/** The unit that connections are counted by. */
 interface Sender {
   readonly name: string
-  /** True for a sender that stands for many clients. */
+  /** True when many clients share this sender. */
   readonly shared: boolean
 }
 
@@ -29,14 +28,12 @@ interface Peer {
 }
 
 /**
- * Limits the connections of a server to `most`. One peer gets at most half, so that it cannot shut out the others.
- * Trusted proxies stand for many clients and may use all. A connection from the edge counts for its client, once its
- * request has begun. When a peer with a full share opens one more connection, it loses its oldest idle connection, or
- * else its oldest connection that is still sending a request. So a client that shares an address with a flood is still
- * served.
- *
- * Connections are also closed when their headers take too long, after a pause between requests (both by Node), and when
- * the client stops reading its answer.
+ * Limits the connections of a server to `most`. One peer gets at most half, so that it cannot shut out others. Trusted
+ * proxies stand for many clients and may use all. A connection from the edge counts for its client from the start of
+ * its request. When a peer with a full share connects once more, it loses its oldest idle connection, or else its
+ * oldest connection that is still sending a request; so a client that shares an address with a flood is still served.
+ * Connections also end when their headers take too long or after a pause between requests (both by Node), and when the
+ * client stops reading its answer.
  */
 export function limitConnections(
   server: Server,
@@ -72,10 +69,111 @@ export function limitConnections(
     const requests = underWay.get(request.socket)
     if (requests === undefined) return
     begin(request, requests)
-    // A connection to a command counts as a request that is being answered.
+    // A connection to a command counts as an unanswered request.
     requests.add({ complete: true })
   })
   closeStalled(server, (socket) => (underWay.get(socket)?.size ?? 0) > 0)
+}
+
+/**
+ * Answers the requests that Node handles before Koa sees them (malformed HTTP, `CONNECT`, `Expect`) with the error body
+ * of the specification.
+ */
+export function answerBrokenRequests(server: Server): void {
+  const answering = new WeakMap<Duplex, ServerResponse>()
+  server.on('request', (request, response) => answering.set(request.socket, response))
+
+  server.on('clientError', (error: Error & { code?: string }, socket) => {
+    const response = answering.get(socket)
+    const isAnswered = response === undefined || response.writableFinished || response.closed
+    if (isPaused(error)) {
+      discardAll(socket)
+      // Otherwise the reader of the body answers.
+      if (isAnswered) endSlowly(socket)
+      return
+    }
+    if (!socket.writable || error.code === 'ECONNRESET') {
+      socket.destroy()
+      return
+    }
+    if (isAnswered) {
+      answerBroken(socket, describe(error.code))
+    } else if (response.req.complete) {
+      // The malformed bytes follow a complete request, whose answer goes out first.
+      response.once('close', () => socket.destroy())
+    } else {
+      // The reader of the body gets an error.
+      if (!response.headersSent) answerBroken(socket, describe(error.code))
+      response.req.destroy()
+    }
+  })
+  server.on('connect', (_request, socket) => answerBroken(socket, 'This is not a proxy.'))
+  server.on('checkExpectation', (_request, response) => {
+    const refused = new ApiError(
+      'invalid_request',
+      'This server does not support the expectation in the header Expect.',
+    )
+    const body = JSON.stringify(refused.toBody())
+    response.writeHead(400, { ...headers(), 'Content-Length': Buffer.byteLength(body) })
+    response.end(body)
+  })
+}
+
+export function answerBroken(socket: Duplex, message: string): void {
+  const body = JSON.stringify(new ApiError('invalid_request', message).toBody())
+  const all = { ...headers(), 'Content-Length': Buffer.byteLength(body), Connection: 'close' }
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
+  endSlowly(socket, `HTTP/1.1 400 Bad Request\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
+}
+
+/** A client may send for this long after its answer. Closing a connection at once could lose the answer. */
+export const lingerMs = 10_000
+
+/**
+ * Reads the rest of a body after the answer, for a limited time, so that a client that still sends can read the answer.
+ */
+export function unreadBodies(): Middleware {
+  return async (ctx, next) => {
+    ctx.res.once('finish', () => drain(ctx.req))
+    await next()
+    // The client still sends, even if it asked to close the connection.
+    if (!ctx.req.complete) ctx.res.shouldKeepAlive = true
+  }
+}
+
+/** For each waiting request of a connection, Node makes objects in one turn. */
+const mostWaiting = 100
+
+/**
+ * Runs the requests of one connection one after the other, also when a client sends more before it has the answers (RFC
+ * 9112, section 9.3.2), each in a separate turn of the event loop, so that other connections are served in between. A
+ * connection with too many waiting requests gets the earlier answers, then 400, and ends.
+ */
+export function oneByOne(handle: RequestListener): RequestListener {
+  const waiting = new WeakMap<Socket, number>()
+  return (request, response) => {
+    // Node gives a response its socket in its turn.
+    if (response.socket !== null) {
+      handle(request, response)
+      return
+    }
+    const { socket } = request
+    const before = waiting.get(socket) ?? 0
+    if (before === mostWaiting) {
+      ignoreReceived(socket)
+      response.once('socket', () =>
+        answerBroken(socket, 'Too many requests wait for their answers on this connection.'),
+      )
+      return
+    }
+    waiting.set(socket, before + 1)
+    response.once('socket', () => {
+      waiting.set(socket, (waiting.get(socket) ?? 1) - 1)
+      setImmediate(() => {
+        if (!socket.destroyed) handle(request, response)
+      })
+    })
+  }
 }
 
 function createPeers(most: number) {
@@ -98,10 +196,7 @@ function createPeers(most: number) {
   }
   return {
     leave,
-    /**
-     * Counts a connection. Closes it when its sender has a full share and none of the other connections of the sender
-     * can make room.
-     */
+    /** Closes the connection when its sender has a full share and cannot lose another connection. */
     join(socket: Socket, sender: Sender, requests: UnderWay): void {
       const peer = peerOf(sender)
       names.set(socket, sender.name)
@@ -112,7 +207,6 @@ function createPeers(most: number) {
           socket.destroy()
           return
         }
-        // The new connection replaces it.
         peer.connections.delete(replaced)
         replaced.destroy()
       }
@@ -121,7 +215,6 @@ function createPeers(most: number) {
   }
 }
 
-/** Returns the sender of a connection that has said nothing yet. */
 function senderOf(socket: Socket, isTrustedProxy: IsTrustedProxy): Sender {
   if (isFromEdge(socket)) return { name: 'edge', shared: true }
   const address = peerAddress(socket)
@@ -137,56 +230,12 @@ function oldestToClose({ connections }: Peer): Socket | undefined {
   return undefined
 }
 
-/** Closes connections without any traffic, unless the server has not answered yet or has nothing to send. */
+/** Closes connections without traffic, unless the server still has to answer. */
 function closeStalled(server: Server, isAnswering: (socket: Socket) => boolean): void {
   server.timeout = stalledMs
   server.on('timeout', (socket: Socket) => {
     if (isAnswering(socket) && socket.writableLength === 0) socket.setTimeout(stalledMs)
     else socket.destroy()
-  })
-}
-
-/**
- * Answers the requests that Node handles before Koa sees them (malformed HTTP, `CONNECT`, `Expect`) with the error body
- * of the specification.
- */
-export function answerBrokenRequests(server: Server): void {
-  const answering = new WeakMap<Duplex, ServerResponse>()
-  server.on('request', (request, response) => answering.set(request.socket, response))
-
-  server.on('clientError', (error: Error & { code?: string }, socket) => {
-    const response = answering.get(socket)
-    const isAnswered = response === undefined || response.writableFinished || response.closed
-    if (isPaused(error)) {
-      discardAll(socket)
-      // Otherwise the readers of the body answer.
-      if (isAnswered) endSlowly(socket)
-      return
-    }
-    if (!socket.writable || error.code === 'ECONNRESET') {
-      socket.destroy()
-      return
-    }
-    if (isAnswered) {
-      answerBroken(socket, describe(error.code))
-    } else if (response.req.complete) {
-      // The malformed bytes follow a complete request: let its answer go out first.
-      response.once('close', () => socket.destroy())
-    } else {
-      // The body is malformed: destroy the request so that its reader gets an error.
-      if (!response.headersSent) answerBroken(socket, describe(error.code))
-      response.req.destroy()
-    }
-  })
-  server.on('connect', (_request, socket) => answerBroken(socket, 'This is not a proxy.'))
-  server.on('checkExpectation', (_request, response) => {
-    const refused = new ApiError(
-      'invalid_request',
-      'This server does not support the expectation in the header Expect.',
-    )
-    const body = JSON.stringify(refused.toBody())
-    response.writeHead(400, { ...headers(), 'Content-Length': Buffer.byteLength(body) })
-    response.end(body)
   })
 }
 
@@ -198,30 +247,6 @@ function describe(code: string | undefined): string {
 
 function headers(): Record<string, string> {
   return { ...apiHeaders, 'Content-Type': 'application/json; charset=utf-8', 'X-Request-Id': randomUUID() }
-}
-
-/** Answers with the status 400, and ends the connection. */
-export function answerBroken(socket: Duplex, message: string): void {
-  const body = JSON.stringify(new ApiError('invalid_request', message).toBody())
-  const all = { ...headers(), 'Content-Length': Buffer.byteLength(body), Connection: 'close' }
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
-  endSlowly(socket, `HTTP/1.1 400 Bad Request\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
-}
-
-/** The time that a client may keep sending after its answer. A connection closed at once could lose the answer. */
-export const lingerMs = 10_000
-
-/**
- * Drains the rest of a request body after the answer was sent, for a limited time, so that a client that is still
- * sending can read the answer.
- */
-export function unreadBodies(): Middleware {
-  return async (ctx, next) => {
-    ctx.res.once('finish', () => drain(ctx.req))
-    await next()
-    // Keep the connection even if the client asked to close it: it is still sending.
-    if (!ctx.req.complete) ctx.res.shouldKeepAlive = true
-  }
 }
 
 function drain(request: IncomingMessage): void {
@@ -243,46 +268,8 @@ function drain(request: IncomingMessage): void {
   request.resume()
 }
 
-/** Ends a connection, whose client may keep sending for a limited time. */
 function endSlowly(socket: Duplex, lastText?: string): void {
   socket.end(lastText)
   const late = setTimeout(() => socket.destroy(), lingerMs)
   socket.once('close', () => clearTimeout(late))
-}
-
-/**
- * The most requests of a connection that may wait for earlier answers. Node makes objects for each of them in one turn.
- */
-const mostWaiting = 100
-
-/**
- * Handles requests that a client sends before it has the answers to earlier requests (RFC 9112, section 9.3.2). They
- * run one after the other, each in a separate turn of the event loop, so that other connections are served in between.
- * A connection with too many waiting requests gets the earlier answers, then 400, and ends.
- */
-export function oneByOne(handle: RequestListener): RequestListener {
-  const waiting = new WeakMap<Socket, number>()
-  return (request, response) => {
-    // Node gives a response its socket when its turn has come.
-    if (response.socket !== null) {
-      handle(request, response)
-      return
-    }
-    const { socket } = request
-    const before = waiting.get(socket) ?? 0
-    if (before === mostWaiting) {
-      ignoreReceived(socket)
-      response.once('socket', () =>
-        answerBroken(socket, 'Too many requests wait for their answers on this connection.'),
-      )
-      return
-    }
-    waiting.set(socket, before + 1)
-    response.once('socket', () => {
-      waiting.set(socket, (waiting.get(socket) ?? 1) - 1)
-      setImmediate(() => {
-        if (!socket.destroyed) handle(request, response)
-      })
-    })
-  }
 }

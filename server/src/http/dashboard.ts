@@ -17,9 +17,9 @@ import { createRouter } from './router.ts'
 import { parseBody } from './validation.ts'
 
 /**
- * The API for signed-in users: the dashboard's own routes, then `operations`, the same as under /v1. It authenticates
- * by a cookie and a header together. Browsers send the cookie with requests of any site and to every port of the host,
- * so the cookie alone proves nothing, and every change must come from the server's own origin.
+ * Mounts the dashboard's routes, then `operations`, the same as under /v1. A cookie and a header together authenticate:
+ * browsers send the cookie with requests of any site and to every port of the host, so it alone proves nothing. Every
+ * change must come from the server's own origin.
  */
 export function dashboardApi(options: {
   readonly dashboard: Dashboard
@@ -56,10 +56,8 @@ interface DashboardState {
   signedIn: SignedIn | undefined
 }
 
-/** A call without its type parameter, as in `operations.ts`. */
 type AnyHandler = (call: { readonly [Part in keyof DashboardCall<'session.get'>]: unknown }) => Promise<unknown>
 
-/** Mounts the dashboard's own routes: setup, sign-in, password and sessions. */
 function dashboardRouter(handlers: Dashboard['handlers'], isTrustedProxy: IsTrustedProxy): Router<DashboardState> {
   const router = createRouter<DashboardState>()
   const readBody = jsonBody()
@@ -104,17 +102,12 @@ function send(ctx: Pick<Context, 'status' | 'type' | 'body'>, operation: Dashboa
   if (operation.response !== undefined) answerJson(ctx, operation.response.parse(result))
 }
 
-/**
- * The secrets that a request brings: the values of its session cookies, and the value of the header
- * `X-Fairlead-Session`.
- */
+/** The values of the session cookies, and the header `X-Fairlead-Session`. */
 export interface SessionTokens {
   readonly cookies: readonly string[]
-  /** Empty when there is none. */
   readonly secret: string
 }
 
-/** A user's session, found by its cookie and its second secret. */
 export interface SignedIn {
   readonly sessionId: string
   readonly principal: Principal
@@ -123,7 +116,6 @@ export interface SignedIn {
 /** The input of a handler of the dashboard's own routes. */
 export interface DashboardCall<Name extends DashboardRouteName> {
   readonly signedIn: (typeof dashboardRoutes)[Name]['access'] extends 'user' ? SignedIn : undefined
-  /** The id of the session that the browser has, if it has one. */
   readonly previousSession: string | undefined
   readonly params: Readonly<Record<DashboardParam<Name>, string>>
   readonly body: DashboardBodyOutput<Name>
@@ -145,22 +137,21 @@ export type DashboardHandlers = {
 }
 
 export interface Dashboard {
-  /** Resolves to the session to which a cookie and the second secret belong, or to `undefined`. */
   readonly authenticate: (tokens: SessionTokens) => Promise<SignedIn | undefined>
   /** Counts a request against the limit of the account's sessions. */
   readonly countRequest: CountRequest
   readonly handlers: DashboardHandlers
 }
 
-/** The longest possible life of a session. The server ends sessions earlier. */
+/** Browsers keep the cookie for at most this long. The server ends sessions earlier. */
 const cookieSeconds = 30 * 24 * 60 * 60
 
-/** Limits the lookups for one request with many cookies of the same name. */
+/** Limits the lookups for a request with many cookies of this name. */
 const maxTokens = 5
 
 /**
- * The header with the second secret of a session. The page keeps the secret in the storage of its origin, which other
- * ports do not share. Only its scripts can send the header: a form, a link or an image of another page cannot.
+ * The header with a session's second secret. The page keeps the secret in the storage of its origin, which other ports
+ * do not share. Only its scripts can send the header: a form, a link or an image of another page cannot.
  */
 const secretHeader = 'X-Fairlead-Session'
 
@@ -172,9 +163,8 @@ function cookieName(secure: boolean): string {
 }
 
 /**
- * Returns the values of all cookies of this name, the server's own first. Pages of apps on other ports of this host can
- * add cookies of the same name but cannot replace ours. Browsers send the cookie with the shortest path last
- * (RFC 6265 §5.4), and ours has the shortest.
+ * Returns the cookies of this name, the server's own first. Apps on other ports of this host can add such cookies but
+ * cannot replace ours, which has the shortest path; browsers send it last (RFC 6265 §5.4).
  */
 function tokensIn(cookies: string, name: string): readonly string[] {
   const pairs = cookies.split(';').map((pair) => pair.trim())
@@ -196,9 +186,8 @@ function setCookie(ctx: Pick<Context, 'append'>, token: string | null, secure: b
 }
 
 /**
- * Throws `forbidden` on requests from other origins (CSRF). Browsers send `Sec-Fetch-Site` over HTTPS and to localhost.
- * Over plain HTTP to another machine they do not, but they send `Origin` with every change. Another port of this host
- * is another origin.
+ * Throws `forbidden` for other origins (CSRF); another port is another origin. Browsers send `Sec-Fetch-Site` over
+ * HTTPS and to localhost. Over plain HTTP to other machines they send only `Origin`, with every change.
  */
 function refuseOtherOrigins(ctx: Pick<Context, 'get'>, host: string): void {
   const site = ctx.get('Sec-Fetch-Site')

@@ -6,7 +6,7 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { fileIdentity } from '../platform/files.ts'
 import { trustAsEdge } from './client-address.ts'
 
-/** The Unix socket by which the edge on this machine reaches the API. One server at a time has it: the leader. */
+/** The Unix socket for the edge on this machine. Only the leader has it. */
 export interface EdgeListener {
   /**
    * Listens at the path, in place of any other server. After the leadership is lost, keeps listening until another
@@ -17,16 +17,16 @@ export interface EdgeListener {
    */
   listen(path: string, gid: number | null): Promise<void>
   /**
-   * Stops accepting when another server has taken the path, or after `withinMs`. Resolves when everything accepted has
-   * finished.
+   * Stops accepting when another server has taken the path, or after `withinMs`. Resolves when all accepted requests
+   * have finished.
    */
   retire(withinMs: number): Promise<void>
-  /** Stops accepting at once. Resolves when everything accepted has finished. */
+  /** Stops accepting at once. Resolves when all accepted requests have finished. */
   close(): Promise<void>
 }
 
 const lookEveryMs = 50
-/** The time in which the last connections arrive after the path leads to another socket. */
+/** Connections may still wait in the queue after the path leads to another socket. */
 const queueMs = 250
 
 interface Listening {
@@ -35,12 +35,12 @@ interface Listening {
   readonly identity: string | null
 }
 
-/** @param server answers the requests; it need not listen itself */
+/** @param server answers the requests; it need not listen */
 export function createEdgeListener(server: Server): EdgeListener {
   let current: Listening | null = null
 
   const accept = (): NetServer => {
-    // Like a server of node:http: a client may end its side before the answer.
+    // As in node:http, a client may end its side before the answer.
     const socket = createServer({ allowHalfOpen: true })
     socket.on('connection', (connection) => {
       trustAsEdge(connection)

@@ -9,7 +9,7 @@ import type { Metrics } from '../platform/metrics.ts'
 import type { State } from '../platform/state.ts'
 
 const readinessTimeoutMs = 5_000
-/** Without a renewal in this time, there is no leader. A lost leader is usually replaced sooner. */
+/** Without a renewal for this time, there is no leader. */
 const leaderless = '10 seconds'
 
 /** Returns the check for `/readyz`, which gives the reason why the server cannot work, without internal details. */
@@ -38,7 +38,7 @@ async function isFull(directory: string, reserveBytes: number): Promise<boolean>
   return (await freeBytesIn(directory)) < criticalBytes(reserveBytes)
 }
 
-/** Throws `server_error` while the disk is so full that PostgreSQL may soon fail to write. */
+/** Throws `server_error` when PostgreSQL may soon fail to write because of a full disk. */
 export async function assertWritable(directory: string, reserveBytes: number): Promise<void> {
   if (!(await isFull(directory, reserveBytes))) return
   throw new ApiError(
@@ -47,7 +47,6 @@ export async function assertWritable(directory: string, reserveBytes: number): P
   )
 }
 
-/** Registers the gauge of the leadership. */
 export function registerRole(metrics: Metrics, member: Member): void {
   metrics.gauge({
     name: 'fairlead_role',
@@ -65,7 +64,6 @@ export function registerLostLines(metrics: Metrics, lost: () => number = () => 0
   })
 }
 
-/** Registers the gauges of jobs and deployments. @param countDeployments counts deployments by status */
 export function registerGauges(
   metrics: Metrics,
   pool: State['pool'],

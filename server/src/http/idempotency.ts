@@ -11,20 +11,17 @@ import type { Principal } from './principal.ts'
 const header = 'Idempotency-Key'
 const replayed = { 'Idempotent-Replayed': 'true' } as const
 
-/** A request that must take effect only once. */
 export interface Claim extends KeyId {
-  /** A hash of everything that makes two requests the same. */
+  /** A hash of all parts in which a repetition must be equal. */
   readonly fingerprint: string
 }
 
-/** True for operations that accept an `Idempotency-Key`: creations and actions that answer with JSON. */
+/** Creations and actions that answer with JSON. */
 export function takesIdempotencyKey(operation: Pick<Operation, 'method' | 'upload' | 'waits' | 'text'>): boolean {
   return operation.method === 'POST' && !operation.upload && !operation.waits && !operation.text
 }
 
-/**
- * Returns the claim of a request, or `undefined` without the header. Throws `invalid_request` on a malformed header.
- */
+/** Returns `undefined` without the header. Throws `invalid_request` for a malformed header. */
 export function claimOf(
   operation: Operation,
   request: {
@@ -40,7 +37,7 @@ export function claimOf(
   if (typeof request.header !== 'string' || !/^[\x20-\x7e]{1,255}$/.test(request.header)) {
     throw invalidRequest({ field: header, message: 'must be 1 to 255 printable ASCII characters' })
   }
-  // Part of the fingerprint, so that an API key bound to projects never gets the answer to a key with other rights.
+  // A key that is bound to projects never gets the answer to a key with other rights.
   const { accountId, projectIds } = request.principal
   const bound = projectIds === null ? null : [...projectIds].sort()
   const fingerprint = createHash('sha256')
@@ -58,20 +55,20 @@ type Change = (transaction: Transaction) => Promise<Answer>
 
 export interface Idempotency {
   /**
-   * Runs a change in one transaction, together with the row that stores its answer. A repetition waits for the first
-   * request and gets its answer. If the first one failed, the repetition runs the change.
+   * Runs a change and stores its answer in one transaction. A repetition waits for the first request and gets its
+   * answer; if the first request failed, the repetition runs the change.
    */
   once(claim: Claim, transact: (change: Change) => Promise<Answer>, change: Change): Promise<Answer>
 }
 
-/** Stored encrypted: answers hold secrets, and so do the bodies behind fingerprints. */
+/** Encrypted, because answers and bodies hold secrets. */
 interface Stored {
   readonly fingerprint: string
   readonly answer: Answer
 }
 
 export function createIdempotency({ secrets }: { readonly secrets: SecretBox }): Idempotency {
-  // Repetitions on this server wait here without a connection. Across servers the database lets one through.
+  // Repetitions on this server wait here without a connection. Across servers, the database lets one through.
   const oneAtATime = createKeyedLock()
 
   const replay = async (transaction: Transaction, claim: Claim, context: string): Promise<Answer> => {
@@ -98,7 +95,6 @@ export function createIdempotency({ secrets }: { readonly secrets: SecretBox }):
   }
 }
 
-/** The time that an answer is stored for repetitions of its request. */
 const keptHours = 24
 
 interface KeyId {
@@ -112,8 +108,8 @@ type IdempotencyTables = {
 }
 
 /**
- * Inserts the key, or takes over an expired one. Returns true when this transaction now owns it, false when another
- * request used it before. Waits for a concurrent transaction that has just inserted it.
+ * Inserts the key, or takes over an expired key. Waits for a transaction that has just inserted it. Returns false when
+ * another request has used it.
  */
 async function takeKey(transaction: Transaction, { accountId, operation, key }: KeyId): Promise<boolean> {
   const { rows } = await sql`
@@ -135,7 +131,7 @@ async function storeAnswer(transaction: Transaction, id: KeyId, answer: Buffer):
     .execute()
 }
 
-/** Returns the answer that was stored under a key. Throws when there is none: key and answer are one transaction. */
+/** Throws without an answer: key and answer are written in one transaction. */
 async function storedAnswer(transaction: Transaction, id: KeyId): Promise<Buffer> {
   const { answer } = await transaction
     .withTables<IdempotencyTables>()
@@ -150,7 +146,7 @@ async function storedAnswer(transaction: Transaction, id: KeyId): Promise<Buffer
 }
 
 export async function forgetIdempotencyKeys(database: Database): Promise<void> {
-  // An hour later than they expire, so that a repetition in progress still finds its row.
+  // An hour later, so that a running repetition still finds the row.
   const hours = keptHours + 1
   await sql`delete from idempotency_keys where created_at <= now() - make_interval(hours => ${hours})`.execute(database)
 }

@@ -8,7 +8,7 @@ import { type IsTrustedProxy, isSecure } from './client-address.ts'
 
 const requestIdForm = /^[\w\-=]{1,255}$/
 
-/** Takes the client's `X-Request-Id` if it is well-formed, else makes one. The answer and the log carry it. */
+/** Takes a well-formed `X-Request-Id` of the client, or makes one, for the answer and the log. */
 export function requestId(): Middleware {
   return async (ctx, next) => {
     const given = ctx.get('X-Request-Id')
@@ -18,7 +18,6 @@ export function requestId(): Middleware {
   }
 }
 
-/** Writes one log line for each answered request and adds its duration to the metrics. */
 export function accessLog(logger: Logger, metrics: Metrics | null): Middleware {
   return async (ctx, next) => {
     const start = performance.now()
@@ -33,7 +32,7 @@ export function accessLog(logger: Logger, metrics: Metrics | null): Middleware {
   }
 }
 
-/** The facts of a request that are logged. Queries and paths outside the API are left out: they may hold secrets. */
+/** Queries, and paths outside the API, are not logged: they may hold secrets. */
 function facts(ctx: Context): Readonly<Record<string, unknown>> {
   const path = /^\/(v1|dashboard\/api)\//.test(ctx.path)
     ? ctx.path.slice(0, 300)
@@ -41,7 +40,7 @@ function facts(ctx: Context): Readonly<Record<string, unknown>> {
   return { request_id: ctx.state['requestId'], method: ctx.method, path, address: ctx.state['address'] }
 }
 
-/** Answers every thrown error with the specification's error body. Errors other than `ApiError` are only logged. */
+/** Answers with the error body of the specification. Errors other than `ApiError` only appear in the log. */
 export function errorAnswers(logger: Logger): Middleware {
   return async (ctx, next) => {
     try {
@@ -69,9 +68,7 @@ function answerWith(ctx: Context, error: ApiError): void {
   answerJson(ctx, error.toBody())
 }
 
-/**
- * Headers of every answer. By default, an answer is not a page, must not be embedded by other sites, and is not cached.
- */
+/** By default, an answer is not a page, cannot be embedded by other sites, and is not cached. */
 export const apiHeaders = {
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
   'X-Content-Type-Options': 'nosniff',
@@ -80,10 +77,10 @@ export const apiHeaders = {
   'Cache-Control': 'no-store',
 } as const
 
-/** One year. Sent over HTTPS only: browsers ignore it elsewhere (RFC 6797 §8.1). */
+/** One year. Browsers ignore the header over HTTP, so it is sent over HTTPS only (RFC 6797 §8.1). */
 const strictTransport = 'max-age=31536000'
 
-/** Sets the headers first, so that middleware that serves pages can override them. */
+/** Runs first, so that middleware for pages can replace headers. */
 export function securityHeaders(isTrustedProxy: IsTrustedProxy): Middleware {
   return async (ctx, next) => {
     ctx.set(apiHeaders)
@@ -92,10 +89,10 @@ export function securityHeaders(isTrustedProxy: IsTrustedProxy): Middleware {
   }
 }
 
-/** Resolves to the reason why the server cannot serve requests yet, or `undefined` when it is ready. */
+/** Resolves to `undefined` when the server is ready, otherwise to the reason. */
 export type ReadinessCheck = () => Promise<string | undefined>
 
-/** Returns the problems of a server that can still serve requests, one sentence each. */
+/** One sentence for each problem of a server that still works. */
 export type KnownProblems = () => readonly string[]
 
 /** Answers `/healthz` (the process is alive) and `/readyz` (requests can be served). Both are open to everybody. */
@@ -118,7 +115,6 @@ export function healthChecks(readiness: ReadinessCheck, known: KnownProblems): M
   }
 }
 
-/** Metrics, and the bearer token that opens them. */
 export interface ProtectedMetrics extends Metrics {
   readonly token: string
 }

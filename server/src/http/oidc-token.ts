@@ -7,24 +7,22 @@ import { answerJson, jsonBody } from './bodies.ts'
 import type { Principal } from './principal.ts'
 import { parseBody } from './validation.ts'
 
-/** The request of an entry in the audit log. */
 interface From {
   readonly address: string
   readonly requestId: string
 }
 
-/** Exchanges tokens of issuers that projects trust for keys. */
 export interface TokenExchange {
   /** Throws `unauthorized` for an invalid token, `forbidden` for a token that the project does not trust. */
   exchange(
     given: z.output<typeof tokenRequest>,
     from: From,
   ): Promise<{ readonly api_key: string; readonly expires_at: string }>
-  /** Ends a key that was exchanged. Throws `forbidden` for any other key. */
+  /** Throws `forbidden` for a key that was not exchanged. */
   end(principal: Principal, from: From): Promise<void>
 }
 
-/** Larger than any token of a workflow run, and small enough for a header of a request. */
+/** Larger than any token of a workflow run, and small enough for a request header. */
 const longestToken = 16_384
 
 const tokenRequest = z.object({
@@ -32,7 +30,7 @@ const tokenRequest = z.object({
   project_id: z.string(required('a string')).max(100, 'must be the id of a project'),
 })
 
-/** The path of the exchange. It is outside of /v1, where every request has a key. */
+/** Outside /v1, where every request has a key. */
 export const tokenPath = '/oidc/token'
 
 /** `POST` exchanges a token for a key, `DELETE` ends that key. Failed requests are limited by address. */

@@ -22,13 +22,12 @@ export type MountOptions = OperationDependencies
 
 export interface OperationsState extends RequestState {
   principal: Principal
-  /** Set as soon as a route matches. */
   operation?: OperationName
 }
 
 /**
- * Mounts every operation of the contract on a router. Expects `ctx.state.principal`.
- * Order of checks: permission (403), query and body (400), existence (404).
+ * Mounts every operation on a router. Expects `ctx.state.principal`. The checks, in order: permission (403), query and
+ * body (400), existence (404).
  */
 export function mountOperations(options: MountOptions, changes: Changes): Router<OperationsState> {
   const router = createRouter<OperationsState>()
@@ -53,27 +52,24 @@ export function mountOperations(options: MountOptions, changes: Changes): Router
 
 interface OperationDependencies {
   readonly handlers: Handlers
-  /** Resolves to the project if it belongs to the principal's account, otherwise to `undefined`. */
+  /** Resolves to `undefined` for projects of other accounts. */
   readonly findProject: (principal: Principal, projectId: string) => Promise<TenantProject | undefined>
-  /** Keeps a project from being deleted until the transaction ends; false when it is being deleted already. */
+  /** Keeps a project from being deleted until the transaction ends; false when its deletion has begun. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
-  /** True makes an undeclared field in a response an error instead of stripping it; for tests. */
+  /** For tests: an undeclared field in an answer is an error. */
   readonly strict: boolean
   readonly audit: Audit
-  /** Throws while nothing can be written, because the disk is full. */
   readonly assertWritable: () => Promise<void>
 }
 
-/** The state that earlier middleware leaves on the context. */
 interface RequestState {
   principal: Principal
-  /** Authenticates again; resolves to `undefined` when the key or session is no longer valid. */
   authenticateAgain: () => Promise<Principal | undefined>
   requestId: string
   address: string
 }
 
-/** A `Call` without its type parameter: looking a handler up by a computed name loses the link to its own types. */
+/** A handler found by a computed name loses the link to its types. */
 type AnyCall = { readonly [Part in keyof Call<'projects.get'>]: unknown }
 type AnyHandler = (call: AnyCall) => Promise<unknown>
 
@@ -95,7 +91,7 @@ async function handleOperation(
     path,
     body: input.body,
   })
-  // Deletions stay possible, because they free space on the disk.
+  // Deletions free disk space, so they stay possible.
   if (operation.method === 'POST' || operation.method === 'PATCH') await assertWritable()
   const project = await projectOf(ctx, findProject)
   checkIds(ctx.params, operation)
@@ -114,9 +110,9 @@ async function handleOperation(
     details = facts
   }
   const call = async (transaction: Transaction | undefined): Promise<Answer> => {
-    // An attempt before this one was rolled back.
+    // An earlier attempt was rolled back.
     afterCommit.length = 0
-    // Without the hold, a resource created in a project that is deleted concurrently would be lost with it.
+    // Otherwise a concurrent deletion of the project would lose the new resource.
     if (transaction !== undefined && project !== undefined && operation.method === 'POST') {
       if (!(await holdProject(transaction, project.id))) throw notFound()
     }
@@ -144,7 +140,7 @@ async function handleOperation(
   sendAnswer(ctx, answer)
 }
 
-/** Validates query and body. Throws `invalid_request`. */
+/** Throws `invalid_request`. */
 function parseInput(ctx: RouterContext<RequestState>, operation: Operation): Pick<AnyCall, 'page' | 'query' | 'body'> {
   const page = operation.list && pageRequest(parseQuery(pageQuery, queryOf(ctx)) as z.output<typeof pageQuery>)
   const query = operation.query && parseQuery(operation.query, queryOf(ctx))
@@ -152,7 +148,7 @@ function parseInput(ctx: RouterContext<RequestState>, operation: Operation): Pic
   return { page, query, body }
 }
 
-/** Resolves to the project of the path, if the path has one. Throws `not_found`. */
+/** Throws `not_found`. */
 async function projectOf(
   ctx: RouterContext<RequestState>,
   findProject: OperationDependencies['findProject'],
@@ -179,12 +175,11 @@ function resourceIdOf(params: Readonly<Record<string, string>>, result: unknown)
   return (result as { id?: string } | undefined)?.id ?? Object.values(params).at(-1) ?? null
 }
 
-/** True for operations that run in a transaction: all except reads, uploads and operations that wait. */
 function isChange(operation: Operation): boolean {
   return operation.method !== 'GET' && operation.upload === undefined && !operation.waits
 }
 
-/** Throws `not_found` on a malformed id, before the database is queried with it: PostgreSQL rejects some strings. */
+/** Throws `not_found` for a malformed id before the database sees it: PostgreSQL rejects some strings. */
 function checkIds(params: Readonly<Record<string, string>>, operation: Operation): void {
   for (const [param, value] of Object.entries(params)) {
     if (!isId(paramKind(operation, param), value)) throw notFound()
@@ -204,7 +199,7 @@ function requestFacts(ctx: RouterContext<RequestState>, operation: Operation): R
         gone.abort()
       }
       ctx.res.once('close', leave)
-      // A client that ends its side while it follows a log is usually gone. All other answers are still sent.
+      // A client that ends its side while it follows a log has usually left. All other answers are still sent.
       if (operation.text === true) socket.once('end', leave)
       if (operation.text === true && socket.readableEnded) leave()
       return gone.signal
@@ -216,7 +211,7 @@ function requestFacts(ctx: RouterContext<RequestState>, operation: Operation): R
   }
 }
 
-/** Runs one change in one transaction. A change with an idempotency claim runs once, and its answer is stored. */
+/** Runs a change in one transaction. A claim makes it run once and stores its answer. */
 type Changes = (
   request: { readonly id: string; readonly accountId: string; readonly claim: Claim | undefined },
   change: (transaction: Transaction) => Promise<Answer>,
@@ -224,7 +219,6 @@ type Changes = (
 
 export interface ChangesDependencies {
   readonly transact: RequestTransactions
-  /** Encrypts the stored answers. */
   readonly secrets: SecretBox
 }
 
@@ -238,13 +232,12 @@ export function createChanges({ transact, secrets }: ChangesDependencies): Chang
 }
 
 const foreignKeyViolation = '23503'
-/** PostgreSQL's default names for the constraints of columns that refer to a resource of the API. */
+/** PostgreSQL's default names of constraints to a resource of the API. */
 const ofResource = /_(?:project|app|deployment|domain|database|snapshot|webhook)_id_fkey$/
 
 /**
- * True for the error of a row whose parent is being deleted. Handlers hold the parents of the rows that they create;
- * this check covers a handler that does not. A deletion gets the same error when children are left, which is a fault of
- * the server.
+ * True when the parent of a row is being deleted. Handlers hold the parents of new rows; this covers a handler that
+ * does not. A deletion gets the same error when children remain, which is a fault of the server.
  */
 export const isParentGone = (error: unknown): boolean =>
   error instanceof DatabaseError && error.code === foreignKeyViolation && ofResource.test(error.constraint ?? '')

@@ -1,14 +1,13 @@
 import { type ReferenceExpression, type SelectQueryBuilder, sql } from 'kysely'
 import { z } from 'zod'
 
-/** The requested part of a list. Lists are newest first; ids sort by time. */
+/** Lists are newest first; ids sort by time. */
 export interface PageRequest {
   readonly limit: number
-  /** The last id of the previous page. */
   readonly after: string | undefined
 }
 
-/** One page. `next` is the last id on it, or `null` when it is the last page. */
+/** `next` is the last id of the page, or `null` on the last page. */
 export interface Page<Body> {
   readonly body: Body
   readonly next: string | null
@@ -22,7 +21,6 @@ const limit = z
   .transform(Number)
   .refine((value) => value >= 1 && value <= maxItems, `must be 1 to ${maxItems}`)
 
-// Opaque to clients, which must take it from a Link header.
 const cursor = z.string().regex(/^[a-z]{1,10}_[0-7][0-9a-hjkmnp-tv-z]{25}$/, 'must come from a Link header')
 
 export const pageQuery = z.object({ limit: limit.optional(), cursor: cursor.optional() })
@@ -52,7 +50,7 @@ export async function readPage<DB, TB extends keyof DB, Row extends { readonly i
   return { rows, next: rows.at(-1)?.id ?? null }
 }
 
-/** Returns the `Link` header (RFC 8288) to the page after `next`: the same request with another cursor. */
+/** Returns the `Link` header (RFC 8288): the same request with another cursor. */
 export function nextLink(path: string, query: Readonly<Record<string, unknown>>, next: string): string {
   const given = Object.entries(query).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
   const parameters = new URLSearchParams([...given.filter(([name]) => name !== 'cursor'), ['cursor', next]])

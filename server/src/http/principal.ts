@@ -2,23 +2,23 @@ import { ApiError } from '../contract/errors.ts'
 import type { Route, Scope } from '../contract/routes.ts'
 import type { WorkflowRun } from '../contract/trust.ts'
 
-/** The authenticated caller: an API key of an account, or a signed-in user. */
+/** An API key of an account, or a signed-in user. */
 export interface Principal {
   readonly accountId: string
-  /** The id of the key or the session. */
+  /** Of the key or the session. */
   readonly credentialId: string
-  /** `name` is the key's, or the user's e-mail address. */
+  /** The name of the key, or the user's e-mail address. */
   readonly actor: { readonly type: 'key' | 'user'; readonly id: string; readonly name: string }
   readonly scopes: ReadonlySet<Scope>
-  /** The projects that a key is bound to; `null` for all projects of the account. */
+  /** `null` for all projects of the account. */
   readonly projectIds: ReadonlySet<string> | null
-  /** The run of a workflow that the key was made for; `null` for all other keys and for users. */
+  /** `null` for keys without a workflow run, and for users. */
   readonly workflow: WorkflowRun | null
-  /** The rate limit of the account: for keys, or for sessions, which are counted apart. */
+  /** Keys and sessions of an account are counted separately. */
   readonly requestsPerHour: number
 }
 
-/** A project that belongs to the principal's account. Everything inside a project is reached through it. */
+/** A project of the principal's account. Everything in a project is reached through it. */
 export interface TenantProject {
   readonly id: string
   readonly accountId: string
@@ -33,7 +33,7 @@ export function mayUseProject(principal: Principal, projectId: string): boolean 
   return principal.projectIds === null || principal.projectIds.has(projectId)
 }
 
-/** Throws `forbidden` unless the principal has the required access and is not bound to other projects. */
+/** Throws `forbidden` without the required access, and for a key that is bound to other projects. */
 export function authorize(
   principal: Principal,
   { access, wholeAccount }: Pick<Route, 'access' | 'wholeAccount'>,

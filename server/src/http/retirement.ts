@@ -3,29 +3,28 @@ import type { Server, ServerResponse } from 'node:http'
 import { Server as NetServer } from 'node:net'
 import type { EdgeListener } from './edge-listener.ts'
 
-/** The end of a server: another server has replaced it on its socket, or it stops. */
+/** The end of a server, because another replaces it or because it stops. */
 export interface Retirement {
-  /** Aborts when the retirement begins. Answers without an end, such as followed logs, end then. */
+  /** Aborts when the retirement begins, which ends followed logs. */
   readonly signal: AbortSignal
   /**
-   * Stops accepting, and finishes what has been accepted: requests under way, uploads and downloads. Every further
-   * answer closes its connection. Resolves when the last connection has ended; closes the remaining connections at the
-   * deadline.
+   * Stops accepting, and finishes all accepted requests. Every further answer closes its connection. Resolves when the
+   * last connection has ended; closes the rest at the deadline.
    */
   retire(deadlineMs: number): Promise<void>
   /**
-   * Closes the socket, and gives requests `requestsMs` to finish; uploads and downloads that make progress get
-   * `transfersMs`. Resolves when the last connection has ended. Does nothing for a server that does not listen.
+   * Stops accepting, and gives requests `requestsMs`, and transfers with progress `transfersMs`. Resolves when the last
+   * connection has ended. Does nothing for a server that does not listen.
    */
   finish(limits: { readonly requestsMs: number; readonly transfersMs: number }): Promise<void>
 }
 
-/** A server that takes over also listens for the edge, as soon as it leads. */
+/** A server that takes over listens for the edge as soon as it leads. */
 const edgeTakenMs = 30_000
 
 /**
- * @param server a server that has had no request yet
- * @param edge the other socket on which it is reached
+ * @param server has had no request yet
+ * @param edge the other socket of the server
  */
 export function createRetirement(server: Server, edge?: Pick<EdgeListener, 'retire' | 'close'>): Retirement {
   const retiring = new AbortController()
@@ -51,8 +50,7 @@ export function createRetirement(server: Server, edge?: Pick<EdgeListener, 'reti
       retiring.abort(new Error('another server has taken over'))
       answerLast()
       const { promise, resolve } = Promise.withResolvers<void>()
-      // `close` of http would also close connections that it takes for idle, whose next request may be in the socket's
-      // queue.
+      // http's `close` would also close idle connections, whose next request may wait in the socket.
       NetServer.prototype.close.call(server, () => resolve())
       const cut = setTimeout(() => server.closeAllConnections(), deadlineMs)
       await Promise.all([promise, edge?.retire(Math.min(deadlineMs, edgeTakenMs))])
@@ -78,13 +76,12 @@ export function createRetirement(server: Server, edge?: Pick<EdgeListener, 'reti
   }
 }
 
-/** Uploads and downloads among the requests of a server that stops. */
 export interface Transfers {
-  /** Returns the unanswered requests that transfer a body and make progress. */
+  /** Returns the unanswered requests whose body makes progress. */
   look(unanswered: Iterable<ServerResponse>): Set<ServerResponse>
 }
 
-/** Buffers on the way hold some megabytes, so that a slow client may take no bytes for many seconds. */
+/** Buffers on the way hold some megabytes, so a slow client may take no bytes for many seconds. */
 const stalledMs = 30_000
 
 interface Progress {
@@ -99,7 +96,7 @@ function createTransfers(): Transfers {
     if (before === undefined && !transfers(response)) return false
     const now = performance.now()
     const bytes = (response.req.socket.bytesRead ?? 0) + (response.req.socket.bytesWritten ?? 0)
-    // A received file is still being written to the disk: the server has to continue, not the client.
+    // The server still writes a received file to the disk.
     const isServersTurn = response.req.complete && !response.headersSent
     if (isServersTurn || before?.bytes !== bytes) seen.set(response, { bytes, at: now })
     return now - (seen.get(response)?.at ?? now) < stalledMs
@@ -107,7 +104,7 @@ function createTransfers(): Transfers {
   return { look: (unanswered) => new Set([...unanswered].filter(moves)) }
 }
 
-/** True while the server receives a body, or sends a body of known length. Followed logs have no length. */
+/** True while a body arrives, or a body of known length is sent. Followed logs have no length. */
 function transfers(response: ServerResponse): boolean {
   return !response.req.complete || (response.headersSent && response.hasHeader('Content-Length'))
 }

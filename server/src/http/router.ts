@@ -1,6 +1,6 @@
 import { Router } from '@koa/router'
 
-/** Creates a Koa router. Paths are strict and case-sensitive: `Location`, `Link` and idempotency derive from them. */
+/** Paths are strict and case-sensitive: `Location`, `Link` and idempotency derive from them. */
 export function createRouter<State>(): Router<State> {
   return new Router<State>({ strict: true, sensitive: true })
 }

@@ -16,8 +16,8 @@ interface StaticFile {
 }
 
 /**
- * Serves the built dashboard to GET and HEAD requests that nothing before it has answered. Files with a hash in their
- * name are cached for ever. Every other path gets the app shell, so that deep links work.
+ * Answers GET and HEAD requests that nothing before it has answered. Files with a hash in their name are cached for
+ * ever. Other paths get the app shell, so that deep links work.
  */
 export async function dashboardFiles(directory: string): Promise<Middleware> {
   const files = await readAll(directory)
@@ -38,7 +38,7 @@ export async function dashboardFiles(directory: string): Promise<Middleware> {
       ctx.body = (encoding === 'br' ? file.brotli : encoding === 'gzip' ? file.gzip : undefined) ?? file.plain
       return
     }
-    // Requests that do not accept HTML get a 404, not the app shell.
+    // Without `Accept: text/html`, a missing file is a 404.
     if (ctx.path.startsWith('/assets/') || !ctx.get('Accept').includes('text/html')) return next()
     const nonce = randomBytes(16).toString('base64')
     ctx.set('Cache-Control', 'no-store')
@@ -48,10 +48,10 @@ export async function dashboardFiles(directory: string): Promise<Middleware> {
   }
 }
 
-/** A worker uses the policy of its script, which is the same for all files. */
+/** A worker uses its script's policy, which is the same for all files. */
 const workerPolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'"
 
-/** Returns the sources of a content security policy that allow the scripts inside a page, by their hashes. */
+/** Allows scripts inside a page by their hashes. */
 function inlineHashes(page: string): string {
   const scripts = [...page.matchAll(/<script>(.*?)<\/script>/gs)].map(([, script = '']) => script)
   return scripts.map((script) => `'sha256-${createHash('sha256').update(script).digest('base64')}'`).join(' ')
@@ -91,7 +91,7 @@ async function readAll(directory: string): Promise<Map<string, StaticFile>> {
   return files
 }
 
-/** The build packs the command-line program of users into this file. */
+/** The command-line program, packed by the build. */
 const packed = builtFile('cli.tgz')
 
 interface Package {
@@ -100,8 +100,8 @@ interface Package {
 }
 
 /**
- * Serves `/cli.tgz`: the package `@fairlead/cli` of exactly this server's version, which npm installs or runs from this
- * address. It is open to everybody and contains nothing about this installation. It is read for its first request.
+ * Serves `/cli.tgz`: the package `@fairlead/cli` of this server's version, for npm. It is open to everybody: it
+ * contains nothing about this installation.
  */
 export function commandPackage(): Middleware {
   let reading: Promise<Package> | undefined
@@ -112,11 +112,11 @@ export function commandPackage(): Middleware {
       reading = undefined
       if (error.code !== 'ENOENT') throw error
     })
-    // In a checkout, the command may not be built.
+    // A checkout may have no built command.
     if (found === undefined) return next()
     ctx.set('Cache-Control', 'no-cache')
     ctx.set('ETag', found.etag)
-    // RFC 9110 §13.1.2. Koa's own comparison also heeds the client's `Cache-Control`, which is for caches on the way.
+    // RFC 9110 §13.1.2. Koa also heeds the client's `Cache-Control`, which is for caches on the way.
     const known = ctx
       .get('If-None-Match')
       .split(',')

@@ -3,7 +3,7 @@ import { type FieldProblem, invalidRequest } from '../contract/errors.ts'
 
 const maxProblems = 20
 
-/** Parses a request body. Throws an `invalid_request` that names every offending field by its path. */
+/** Throws an `invalid_request` that names every wrong field by its path. */
 export function parseBody(schema: z.ZodType, body: unknown): unknown {
   const parsed = schema.safeParse(body)
   const found = parsed.success ? [] : parsed.error.issues.map(problemOf)
@@ -15,7 +15,7 @@ export function parseBody(schema: z.ZodType, body: unknown): unknown {
 }
 
 function problemOf(issue: z.core.$ZodIssue): FieldProblem {
-  // Zod reports an invalid key of a record at the record, with the reasons in nested issues.
+  // For an invalid key of a record, Zod nests the reasons.
   const message = issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message
   return { field: issue.path.length === 0 ? 'body' : issue.path.map(String).join('.'), message }
 }
@@ -57,7 +57,7 @@ export function queryOf({ querystring }: { readonly querystring: string }): Quer
   return Object.fromEntries(found)
 }
 
-/** Parses query parameters; a repeated parameter is an error. Throws `invalid_request`. */
+/** Refuses repeated parameters. Throws `invalid_request`. */
 export function parseQuery(schema: z.ZodObject, query: Query): unknown {
   const repeated = Object.keys(schema.shape).filter((name) => Array.isArray(query[name]))
   const [first, ...others] = repeated.map((field) => ({ field, message: 'must be given once' }))

@@ -3,15 +3,14 @@ import { lstat, truncate } from 'node:fs/promises'
 import { fallocate } from '../platform/disk/free-space.ts'
 import { appendMark, type Mark, markBytes, readAllMarks, readEnds, replaceMarks } from './times.ts'
 
-/** The readable part of a log, in bytes. Positions count from the first byte ever written, including freed ones. */
+/** The readable bytes of a log. Positions count from the first byte ever written, including freed bytes. */
 export interface LogExtent {
   readonly start: number
   readonly end: number
-  /** The mark for the last lines, when no recorder has noted them yet. */
+  /** Marks the last lines until a recorder has noted them. */
   readonly unmarked?: Mark
 }
 
-/** The extent of a log, with its last mark and the number of its marks. */
 export interface LogState {
   readonly start: number
   readonly last: Mark
@@ -19,55 +18,52 @@ export interface LogState {
 }
 
 export interface LogCap {
-  /** The most disk space that a log may take, including its times; beyond it the older half is freed. */
+  /** The most disk space of a log with its times. Beyond it, the older half is freed. */
   readonly mostBytes: number
-  /** Frees the space of the first bytes of a file. The other bytes keep their positions. */
+  /** Frees the first bytes of a file. The other bytes keep their positions. */
   readonly free: (path: string, bytes: number) => Promise<unknown>
 }
 
-/**
- * File systems limit the size of a file (16 TB on ext4). A log with positions beyond this limit is emptied and starts
- * again.
- */
+/** File systems limit the size of a file (16 TB on ext4). A log beyond this limit is emptied and starts again. */
 const farthest = 2 ** 40
 const blockSize = 4096
 const recordedWithinMs = 2_000
-/** When time services set the clock back by less than this, times stand still until the clock has caught up. */
+/** Times stand still until the clock catches up when a time service has set it back by less than this. */
 const steppedMs = 1_000
 /**
- * No correct clock shows an earlier time. A machine whose clock stops while it is off starts with an earlier time until
- * the network sets the clock.
+ * A correct clock never shows an earlier time. The clock of some machines stops while they are off, and starts early
+ * until the network sets it.
  */
 const earliest = Date.parse('2026-01-01T00:00:00Z')
-/** The number of times that one check trims a log that grows faster than it is trimmed. */
+/** A log can grow faster than it is trimmed. */
 const mostRounds = 5
 
 const empty: LogState = { start: 0, last: { end: 0, at: 0, isExact: false }, count: 0 }
 
-/** Reads the marks of a log. Returns `null` when it has none. */
+/** Returns `null` when the log has no marks. */
 export async function loadState(path: string): Promise<LogState | null> {
   const ends = await readEnds(path)
   return ends === null ? null : { start: ends.first.end, last: ends.last, count: ends.count }
 }
 
-/** Reads the extent of a log that another process may record. Changes nothing. */
+/** Reads the extent of a log that another process may record, and changes nothing. */
 export async function readExtent(path: string): Promise<LogExtent> {
   const [known, stats] = await Promise.all([loadState(path), lstat(path).catch(() => null)])
   const end = stats?.isFile() ? stats.size : 0
-  // An app can truncate its log; then its positions start at 0 again.
+  // An app has truncated its log; its positions start at 0 again.
   const { start, last } = known === null || end < known.last.end ? empty : known
   if (stats === null || end === last.end) return { start, end }
-  // A recorder checks more often than this, so new lines that it has not noted are not older.
+  // A recorder looks more often than this, so the lines that it has not noted yet are new.
   const isExact = isClockSet() && Date.now() - stats.mtimeMs < recordedWithinMs
   return { start, end, unmarked: { end, at: timeAfter(last, stats), isExact } }
 }
 
 /**
- * Notes the growth of a log, if any, and keeps the log within its cap.
+ * Notes the growth of a log, and keeps the log within its cap.
  *
  * @param known the state after the last check, if there was one
- * @param isRecorded true when the log was checked a moment ago, so that the time of the new lines is known
- * @param rounds how often the log is trimmed again when it grows at the same time
+ * @param isRecorded true when the log was checked a moment ago, so that the time of new lines is known
+ * @param rounds how often to trim a log again that grows at the same time
  */
 export async function noteGrowth(
   path: string,
@@ -79,7 +75,7 @@ export async function noteGrowth(
   const stats = await lstat(path).catch(() => null)
   if (stats === null || !stats.isFile()) return empty
   const marked = known !== null && known.count > 0 ? known : await loadState(path)
-  // An app can truncate its log; then its positions start at 0 again.
+  // An app has truncated its log; its positions start at 0 again.
   const before = marked === null || stats.size < marked.last.end ? await begin(path) : marked
   const state = stats.size === before.last.end ? before : await mark(path, before, stats, isRecorded, cap)
   return allocated(stats) > cap.mostBytes ? keepWithin(path, state, cap, rounds) : state
@@ -88,13 +84,12 @@ export async function noteGrowth(
 const allocated = ({ blocks }: Pick<Stats, 'blocks'>): number => blocks * 512
 
 /**
- * Empties a log that takes more space than its lines do: an app can reserve space beyond the end, or fill what was
- * freed. If a program wrote lines while the log was trimmed, they are trimmed in another round first, because the last
- * lines matter most.
+ * Empties a log that takes more space than its lines: an app can reserve space beyond the end, or write into freed
+ * space. Lines written during the trimming are trimmed first in another round, because the last lines matter most.
  */
 async function keepWithin(path: string, state: LogState, cap: LogCap, rounds: number): Promise<LogState> {
   const stats = await lstat(path).catch(() => null)
-  // A program may have written as much again since the log was trimmed.
+  // A program may have written this much since the log was trimmed.
   if (stats === null || allocated(stats) <= 2 * cap.mostBytes) return state
   if (stats.size > state.last.end && rounds > 0) return noteGrowth(path, state, true, cap, rounds - 1)
   await truncate(path, 0)
@@ -109,17 +104,14 @@ async function mark(
   cap: LogCap,
 ): Promise<LogState> {
   if (isAhead(before.last)) await clampMarks(path)
-  // When the log was not recorded, the lines may be older.
+  // Without a recorder, the lines may be older.
   const last = { end: stats.size, at: timeAfter(before.last, stats), isExact: isRecorded && isClockSet() }
   await appendMark(path, last)
   const grown = { start: before.start, last, count: before.count + 1 }
   return sizeOf(grown) > cap.mostBytes ? trim(path, grown, cap) : grown
 }
 
-/**
- * Returns the time of lines after a mark. Times never decrease, except after a mark that was made while the clock was
- * ahead.
- */
+/** Times never decrease, except after a mark from a clock that was ahead. */
 function timeAfter(last: Mark, { mtimeMs }: Pick<Stats, 'mtimeMs'>): number {
   const at = Math.min(mtimeMs, Date.now())
   return isAhead(last) ? at : Math.max(last.at, at)
@@ -130,7 +122,7 @@ const isClockSet = (): boolean => Date.now() >= earliest
 /** While the clock is not set, trust the mark and not the clock. */
 const isAhead = ({ at }: Mark): boolean => isClockSet() && at > Date.now() + steppedMs
 
-/** Replaces future times by the current time: the lines are older, by an unknown amount. */
+/** Replaces times in the future by the current time. How much older the lines are is unknown. */
 async function clampMarks(path: string): Promise<void> {
   const now = Date.now()
   const marks = await readAllMarks(path)
@@ -164,13 +156,13 @@ async function trim(path: string, { last }: LogState, { mostBytes, free }: LogCa
     if (freed > 0) await free(path, freed)
     return { start: first.end, last, count: rest.length + 1 }
   } catch {
-    // Not every file system can free a part of a file. Losing old lines is better than a full disk.
+    // This file system cannot free a part of a file. Old lines matter less than a full disk.
     await truncate(path, 0)
     return begin(path)
   }
 }
 
-/** Frees the first bytes of a file: the hole takes no space, and programs that append to the file are not affected. */
+/** Frees the first bytes of a file without effect on programs that append to it. */
 export function punchHole(path: string, bytes: number): Promise<void> {
   return fallocate('--punch-hole', '--offset', '0', '--length', String(bytes), path)
 }

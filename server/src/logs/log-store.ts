@@ -8,61 +8,57 @@ import { createRecorder, type Recorder } from './recorder.ts'
 
 export type LogStream = 'build' | 'runtime'
 
-/** The name of a log: the output of a deployment's build, or of one instance of its running app. */
 export interface LogName {
   readonly appId: string
   readonly deploymentId: string
   readonly stream: LogStream
-  /** The instance that writes a log of the app, such as `worker.2`; by default `web.1`. */
   readonly process?: string | undefined
 }
 
-/** The instance whose log has no instance in its name. */
+/** The log of this instance has no instance in its name. */
 export const firstProcess = 'web.1'
 
 /**
- * The logs of all deployments, in files that builds and apps write directly, so that they outlive the server. Only one
- * process records a log, with `record`, `flush` and `tail`. Any number may use `find` and `read`, which change nothing.
+ * The logs of all deployments. Builds and apps write the files directly, so that they outlive the server. Only one
+ * process at a time may use `record`, `flush` and `tail`. Any process may use `find` and `read`, which change nothing.
  */
 export interface LogStore {
-  /** Opens a log for appending, as the output of a process. The caller closes it. */
   open(log: LogName): Promise<FileHandle>
-  /** Notes the times of lines and keeps the log within its cap, until `ended` settles. */
   record(log: LogName, ended: Promise<unknown>): Promise<void>
   /** Notes what was printed since the last check. Never rejects. */
   flush(log: LogName): Promise<void>
   /**
    * Returns the last lines, oldest first, with secrets masked.
    *
-   * @param options.from the position, in bytes, at which the first line may begin
+   * @param options.from the first line begins at this position or later
    */
   tail(
     log: LogName,
     options: { readonly lines: number; readonly masker: Masker; readonly from?: number },
   ): Promise<string[]>
   /**
-   * Finds the position of the last `lines` lines that were written at `since` (milliseconds of Unix time) or later.
-   * Works on any server, not only on the server that records the log.
+   * Finds the position of the last `lines` lines written at `since` (milliseconds of Unix time) or later. Works on
+   * every server.
    */
   find(
     log: LogName,
     wanted: { readonly lines: number; readonly since?: number | undefined },
   ): Promise<{ position: number; lines: number; end: number }>
-  /** Reads some whole lines from a position on. `isFinal` includes an unfinished last line of a log that has ended. */
+  /** Reads whole lines from a position on. `isFinal` includes the unfinished last line of a log that has ended. */
   read(
     log: LogName,
     options: { readonly from: number; readonly masker: Masker; readonly isFinal: boolean },
   ): Promise<LogPart>
-  /** Stops all recording at once, because another server records from now on. */
+  /** Stops recording at once, because another server records from now on. */
   release(): void
-  /** Lists the instances of a deployment that have a log, in the order of their types and numbers. */
+  /** Returns the instances that have a log, by type and number. */
   processes(deployment: Pick<LogName, 'appId' | 'deploymentId'>): Promise<readonly string[]>
   remove(deployment: Pick<LogName, 'appId' | 'deploymentId'>): Promise<void>
   removeApp(appId: string): Promise<void>
   list(): Promise<readonly { readonly appId: string; readonly deploymentIds: readonly string[] }[]>
 }
 
-/** The most disk space for the log of a build, and for the log of each instance. */
+/** For the log of a build, and of each instance. */
 const mostLogBytes = 16 * 1024 * 1024
 
 /**
@@ -102,7 +98,7 @@ export function createLogStore({ directory }: { readonly directory: string }): L
       for (;;) {
         const extent = await recorder.extent(path)
         const part = await readLines(path, extent, wanted)
-        // The process that records the log may have freed these bytes while they were read; they would be zeros.
+        // If a recorder freed these bytes while they were read, they are zeros.
         if ((await readExtent(path)).start <= extent.start) return part
       }
     },
@@ -128,7 +124,7 @@ export function createLogStore({ directory }: { readonly directory: string }): L
 const processPattern = /^[a-z][a-z0-9_-]{0,29}\.[1-9]\d{0,3}$/
 const filePattern = /^runtime(?:\.(.+))?\.log$/
 
-/** @throws Error for an invalid instance name, because the name becomes part of a path */
+/** @throws Error for an invalid instance, which would become a part of a path */
 function fileOf({ stream, process = firstProcess }: LogName): string {
   if (process === firstProcess) return `${stream}.log`
   if (stream !== 'runtime' || !processPattern.test(process)) throw new Error(`no instance has the name ${process}`)
@@ -150,7 +146,7 @@ async function lastLines(
   const extent = await recorder.look(path)
   const { position } = await findStart(path, extent, { count: lines })
   const texts: string[] = []
-  // When an app has truncated its log, everything in it is new.
+  // After an app has truncated its log, everything in it is new.
   for (let from = first > extent.end ? position : Math.max(position, first), before = -1; from !== before; ) {
     const part = await readLines(path, extent, { from, masker, isFinal: true })
     for (const { text } of part.lines) texts.push(text)

@@ -1,31 +1,29 @@
 import { ownTurn } from '../platform/turns.ts'
 import { atOnce, type Finder, findersSteps, type Pattern, type Range } from './pattern-search.ts'
 
-/** Shorter values (`1`, `true`, `debug`) are not secret, and masking them would make any text unreadable. */
+/** Shorter values (`1`, `true`, `debug`) are not secret, and masking them would make texts unreadable. */
 const shortestSecret = 8
-/** A longer value is searched in pieces of at least this many bytes, because a piece of a secret is secret, too. */
+/** Longer values are searched in pieces of at least this many bytes, because a piece of a secret is secret, too. */
 const pieceLength = 64
 
 /**
- * Finds secrets in plain text, with the escapes of JSON and programming languages, URL-encoded, or in base64. The
- * base64 text may be wrapped into lines, be part of a longer encoded text, and be escaped or URL-encoded itself. White
- * space around a secret may be missing.
+ * Finds secrets in plain text, in escapes of JSON and programming languages, in URLs, and in base64. Base64 may be
+ * wrapped, part of a longer text, and itself escaped or URL-encoded. White space around a secret may be missing.
  */
 export interface Masker {
   /**
-   * The length of the longest form of a secret in bytes. To mask a part of a text, this many bytes around it must be
-   * searched.
+   * The bytes of the longest form of a secret. To mask a part of a text, this many bytes on both sides must be
+   * searched, too.
    */
   readonly reach: number
-  /** Returns the positions of secrets, in order and without overlaps. */
+  /** Returns positions in order, without overlaps. */
   find(text: Buffer): readonly Range[]
-  /** Replaces each secret by `***`. */
   mask(text: string): string
 }
 
 export const createMasker = (values: readonly string[]): Masker => atOnce(maskerSteps(values))
 
-/** Like `createMasker`, but gives other work a turn: a masker of many values takes a hundred milliseconds. */
+/** Lets other work run in between, because many values take a hundred milliseconds. */
 export async function createMaskerInTurns(values: readonly string[]): Promise<Masker> {
   const steps = maskerSteps(values)
   for (;;) {
@@ -36,7 +34,7 @@ export async function createMaskerInTurns(values: readonly string[]): Promise<Ma
 }
 
 function* maskerSteps(values: readonly string[]): Generator<void, Masker> {
-  // Programs often trim the values that they read.
+  // Programs often trim values that they read.
   const lines = values.flatMap((value) => [value, ...value.split(/\r\n|\r|\n/)])
   const secrets = [...new Set(lines.flatMap((line) => [line, line.trim()]))]
     .filter((value) => value.length >= shortestSecret)
@@ -49,10 +47,10 @@ function* maskerSteps(values: readonly string[]): Generator<void, Masker> {
     ? yield* findersSteps(plainPatterns.map(({ text }) => exact(text.replaceAll('+', ' '))))
     : findPlain
   const findBase64 = yield* findersSteps(base64Patterns)
-  // An escaped byte takes at most six bytes. Base64 in lines has at most one line break for each character.
+  // An escaped byte takes at most six bytes. Wrapped base64 has at most one line break for each character.
   const reach = Math.max(longest(plainPatterns), longest(base64Patterns)) * longestEscape
 
-  const inEscapes = (text: Respelled, bytes: Buffer) => [
+  const inEscapes = (text: Decoded, bytes: Buffer) => [
     rangesIn(findPlain, text, bytes),
     rangesIn(findBase64, twice(text, unwrapped), bytes),
   ]
@@ -85,7 +83,7 @@ function* maskerSteps(values: readonly string[]): Generator<void, Masker> {
   }
 }
 
-/** Returns a part of a text, with `***` in place of every range that overlaps it. */
+/** Puts `***` in place of every range that overlaps the part. */
 export function maskRanges(text: Buffer, ranges: readonly Range[], part: Range): string {
   let masked = ''
   let at = part.from
@@ -106,9 +104,7 @@ function piecesOf(secret: Buffer): Buffer[] {
   )
 }
 
-/**
- * Returns the base64 characters that the secret fully determines, for each of the three offsets at which it can begin.
- */
+/** Returns the base64 characters that depend only on the secret, for each of its three possible offsets. */
 function inBase64(secret: Buffer): Pattern[] {
   return ([0, 1, 2] as const).map((shift) => {
     const encoded = Buffer.concat([Buffer.alloc(shift), secret])
@@ -120,22 +116,19 @@ function inBase64(secret: Buffer): Pattern[] {
   })
 }
 
-/** Finds patterns in a decoded text, and returns their positions in the original text. */
-function rangesIn(finder: Finder, decoded: Respelled, original: Buffer): Range[] {
+/** Finds patterns in a decoded text. Returns positions in the original text. */
+function rangesIn(finder: Finder, decoded: Decoded, original: Buffer): Range[] {
   const { bytes, starts, ends } = decoded
   const found = finder.all(bytes).map(({ from, to }) => ({ from: starts[from] ?? 0, to: ends[to - 1] ?? 0 }))
   return found.concat(rangesAfterEscapes(finder, decoded, original))
 }
 
-/**
- * Finds patterns that begin inside a decoded escape: in `%a7…` the `%a` may be the end of other text, and the 7 the
- * first character of a secret.
- */
-function rangesAfterEscapes(finder: Finder, { bytes, starts, ends }: Respelled, original: Buffer): Range[] {
+/** Finds patterns that begin inside an escape: in `%a7…` the `%a` may end other text, and the 7 begin a secret. */
+function rangesAfterEscapes(finder: Finder, { bytes, starts, ends }: Decoded, original: Buffer): Range[] {
   const found: Range[] = []
   for (let at = 0; at < bytes.length; at += 1) {
     const [start = 0, end = 0] = [starts[at], ends[at]]
-    // Skip bytes outside escapes, and all but the last byte of a decoded character.
+    // Skip bytes outside escapes, and all but the last byte of a character.
     if (end - start < 2 || starts[at + 1] === start) continue
     for (let from = start + 1; from < end; from += 1) {
       const length = finder.continuing(original.subarray(from, end), bytes, at + 1)
@@ -162,15 +155,15 @@ const longest = (patterns: readonly Pattern[]): number =>
 
 // Decoders of a log's bytes, whose results are searched for secrets in plain text.
 
-/** A decoded text, with the start and the end of each of its bytes in the original text. */
-interface Respelled {
+/** The start and the end of each decoded byte in the original text. */
+interface Decoded {
   readonly bytes: Buffer
   readonly starts: Uint32Array
   readonly ends: Uint32Array
 }
 
-/** Removes line breaks, and converts base64url to standard base64 (RFC 4648, sections 4 and 5). */
-function unwrapped(bytes: Buffer): Respelled {
+/** Removes line breaks, and turns base64url into base64 (RFC 4648, sections 4 and 5). */
+function unwrapped(bytes: Buffer): Decoded {
   const spelled = emptyFor(bytes)
   let length = 0
   for (let at = 0; at < bytes.length; at += 1) {
@@ -185,11 +178,11 @@ function unwrapped(bytes: Buffer): Respelled {
 }
 
 /**
- * Decodes `%41` as in a URL.
+ * Decodes `%41`.
  *
- * @param plus the byte that replaces every plus, encoded or not: a space as in form data
+ * @param plus stands for every plus, encoded or not: a space in form data
  */
-function urlDecoded(bytes: Buffer, plus = 0x20): Respelled {
+function urlDecoded(bytes: Buffer, plus = 0x20): Decoded {
   const spelled = emptyFor(bytes)
   let length = 0
   for (let at = 0; at < bytes.length; ) {
@@ -204,8 +197,7 @@ function urlDecoded(bytes: Buffer, plus = 0x20): Respelled {
   return { ...spelled, bytes: spelled.bytes.subarray(0, length) }
 }
 
-/** Decodes a decoded text once more. */
-function twice({ bytes, starts, ends }: Respelled, decode: (bytes: Buffer) => Respelled): Respelled {
+function twice({ bytes, starts, ends }: Decoded, decode: (bytes: Buffer) => Decoded): Decoded {
   const again = decode(bytes)
   return {
     bytes: again.bytes,
@@ -214,18 +206,17 @@ function twice({ bytes, starts, ends }: Respelled, decode: (bytes: Buffer) => Re
   }
 }
 
-/** `\u0041` */
 const longestEscape = 6
-/** The characters of escapes such as `\n`, keyed by letter. Any other letter stands for itself. */
+/** The characters of escapes such as `\n`. Any other letter stands for itself. */
 const escapeLetters = new Map(
   Object.entries({ b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 }).map(([letter, byte]) => [letter.charCodeAt(0), byte]),
 )
 
 /**
  * Decodes `\"`, `\n`, `\x41` and `\u0041`, as in JSON and in the output of Node and Python. Logs contain many escapes,
- * so this reads byte by byte, without a regular expression.
+ * so this reads bytes without a regular expression.
  */
-function unescaped(bytes: Buffer): Respelled {
+function unescaped(bytes: Buffer): Decoded {
   const spelled = emptyFor(bytes)
   let length = 0
   const put = (byte: number, from: number, to: number) => {
@@ -251,7 +242,7 @@ function unescaped(bytes: Buffer): Respelled {
       continue
     }
     at += 2 + digits
-    // A character outside the Basic Multilingual Plane is written as two escapes.
+    // Two escapes stand for a character outside the Basic Multilingual Plane.
     const isFirst = character >= 0xd800 && character < 0xdc00 && bytes[at] === 0x5c && bytes[at + 1] === 0x75
     const second = isFirst ? hexNumber(bytes, at + 2, 4) : Number.NaN
     if (second >= 0xdc00 && second < 0xe000) {
@@ -263,7 +254,6 @@ function unescaped(bytes: Buffer): Respelled {
   return { ...spelled, bytes: spelled.bytes.subarray(0, length) }
 }
 
-/** Calls `put` with each UTF-8 byte of a character. */
 function putCharacter(character: number, put: (byte: number) => void): void {
   if (character < 0x80) {
     put(character)
@@ -281,20 +271,20 @@ function putCharacter(character: number, put: (byte: number) => void): void {
   put(0x80 | (character & 0x3f))
 }
 
-/** Returns `NaN` for anything but hexadecimal digits. */
+/** Returns `NaN` for other characters. */
 function hexNumber(bytes: Buffer, from: number, digits: number): number {
   let value = 0
   for (let at = from; at < from + digits; at += 1) value = value * 16 + hexDigit(bytes[at])
   return value
 }
 
-const emptyFor = ({ length }: Buffer): Respelled => ({
+const emptyFor = ({ length }: Buffer): Decoded => ({
   bytes: Buffer.alloc(length),
   starts: new Uint32Array(length),
   ends: new Uint32Array(length),
 })
 
-/** Returns `NaN` for any other byte. */
+/** Returns `NaN` for other bytes. */
 function hexDigit(byte = 0): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
   const letter = byte | 0x20

@@ -1,40 +1,38 @@
-/** A text to find, in bytes as Latin-1. */
+/** A text in bytes, as Latin-1. */
 export interface Pattern {
   readonly text: string
-  /** The number of neighbouring characters that also belong to the pattern. */
+  /** How many neighbouring characters also belong to the pattern, on each side. */
   readonly before: 0 | 1
   readonly after: 0 | 1
 }
 
-/** A part of a text in bytes; `to` is exclusive. */
+/** In bytes; `to` is exclusive. */
 export interface Range {
   readonly from: number
   readonly to: number
 }
 
 export interface Finder {
-  /** Returns the parts of a text that match patterns, in order and without overlaps. */
+  /** Returns matches in order, without overlaps. */
   all(bytes: Buffer): Range[]
-  /**
-   * Returns the length of the longest pattern that begins with `head` and continues with the text at `at`; 0 for none.
-   */
+  /** Returns the length of the longest pattern that begins with `head` and continues at `at`; 0 for no pattern. */
   continuing(head: Buffer, bytes: Buffer, at: number): number
 }
 
-/** Random, so that attackers who choose the patterns cannot provoke collisions in the hash table. */
+/** Random, so that chosen patterns cannot make the hash table slow. */
 const multiplier = Math.floor(Math.random() * 0x7fff_ffff) | 1
 
 /**
- * Creates a finder, which searches a text in one pass. An attacker may choose the text and the patterns, so the work
- * for each byte must not depend on them (A. Aho and M. Corasick, "Efficient String Matching", 1975). A state is the
- * longest beginning of a pattern that ends at the current byte; state 0 is empty.
+ * Searches a text in one pass (A. Aho and M. Corasick, "Efficient String Matching", 1975). An attacker may choose text
+ * and patterns, so the work for a byte must not depend on them. A state is the longest beginning of a pattern that ends
+ * at the current byte; state 0 is empty.
  */
 export const createFinder = (given: readonly Pattern[]): Finder => atOnce(findersSteps(given))
 
-/** The number of states between two pauses: some milliseconds. */
+/** The states between two pauses: some milliseconds. */
 const statesAtOnce = 10_000
 
-/** Creates a finder with pauses for other work: a large finder takes a hundred milliseconds. */
+/** Pauses for other work, because a large finder takes a hundred milliseconds. */
 export function* findersSteps(given: readonly Pattern[]): Generator<void, Finder> {
   const known = new Map(given.map((pattern) => [pattern.text, pattern]))
   const patterns = [...known.values()]
@@ -44,7 +42,7 @@ export function* findersSteps(given: readonly Pattern[]): Generator<void, Finder
   const bytesOf = new Uint8Array(most)
   const depths = new Uint16Array(most)
   const isPattern = new Uint8Array(most)
-  /** The number of bytes that a pattern covers before and after the end of a state; 0 where no pattern ends. */
+  /** The bytes of a pattern before and after the end of a state; 0 where no pattern ends. */
   const back = new Uint16Array(most)
   const after = new Uint8Array(most)
   let count = 1
@@ -68,7 +66,7 @@ export function* findersSteps(given: readonly Pattern[]): Generator<void, Finder
     after[state] = Math.max(after[state] ?? 0, pattern.after)
   }
 
-  /** For each state, the longest other state that it ends with. */
+  /** For each state, the longest other state at its end. */
   const shorter = new Int32Array(count)
   const step = (from: number, byte: number): number => {
     for (let state = from; ; state = shorter[state] ?? 0) {
@@ -113,7 +111,6 @@ export function* findersSteps(given: readonly Pattern[]): Generator<void, Finder
   }
 }
 
-/** Runs all steps without a pause. */
 export function atOnce<Result>(steps: Generator<void, Result>): Result {
   for (;;) {
     const { done, value } = steps.next()
@@ -121,7 +118,7 @@ export function atOnce<Result>(steps: Generator<void, Result>): Result {
   }
 }
 
-/** Adds a range that ends after all others, but may begin before some of them. */
+/** Adds a range that ends last, but may begin before others. */
 function addRange(ranges: Range[], { from, to }: Range): void {
   let begin = from
   for (let last = ranges.at(-1); last !== undefined && last.to >= from; last = ranges.at(-1)) {
@@ -131,7 +128,6 @@ function addRange(ranges: Range[], { from, to }: Range): void {
   ranges.push({ from: begin, to })
 }
 
-/** Returns all states except 0, sorted by length. */
 function byDepth(depths: Uint16Array): Int32Array {
   const deepest = depths.reduce((most, depth) => Math.max(most, depth), 0)
   const begins = new Int32Array(deepest + 2)
@@ -148,7 +144,7 @@ function byDepth(depths: Uint16Array): Int32Array {
 }
 
 interface Edges {
-  /** Returns the state that a byte leads to; 0 for none. */
+  /** Returns 0 for no state. */
   get(state: number, byte: number): number
   set(state: number, byte: number, to: number): void
 }

@@ -6,17 +6,12 @@ import { type Masker, maskRanges } from './masking.ts'
 import type { Range } from './pattern-search.ts'
 import { marksBetween, positionSince, readEnds } from './times.ts'
 
-/** One line of a log, ready to be shown. */
 export interface LogLine {
-  /** The time of writing in milliseconds of Unix time; `null` when unknown. */
+  /** When the line was written, in milliseconds of Unix time; `null` when unknown. */
   readonly at: number | null
-  /**
-   * The time by which the line had been seen, in the same unit, which orders the lines of several logs; 0 when no time
-   * was noted.
-   */
+  /** When the line was seen at the latest, in the same unit, to order the lines of several logs; 0 when never noted. */
   readonly noted: number
   readonly text: string
-  /** The position of the next line, in bytes. */
   readonly end: number
 }
 
@@ -28,7 +23,7 @@ export interface LogPart {
 const chunk = 64 * 1024
 const lineFeed = 0x0a
 
-/** Finds the position of the last `count` lines that were written at `since` or later, and their number. */
+/** Finds the last `count` lines written at `since` or later: their position and their number. */
 export async function findStart(
   path: string,
   extent: LogExtent,
@@ -36,7 +31,7 @@ export async function findStart(
 ): Promise<{ position: number; lines: number }> {
   const since = wanted.since === undefined ? extent.start : await startOfLinesSince(path, extent, wanted.since)
   return withLog(path, { position: extent.end, lines: 0 }, async (file) => {
-    // After its beginning was freed, the log may start within a line; that fragment is dropped.
+    // The log may start within a line after its beginning was freed. That fragment is dropped.
     const kept = { ...extent, startsLine: extent.start === 0 }
     if (since <= extent.start) return lastLines(file, kept, wanted.count)
     // A line that ends after `since` may begin before it.
@@ -52,9 +47,8 @@ async function startOfLinesSince(path: string, { end, unmarked }: LogExtent, sin
 }
 
 /**
- * Reads the whole lines from a position on, at most 64 KB, each cut at 4 KB; none when there is nothing new. When the
- * position is within a line, its beginning was returned before: the rest is skipped, so that a line of any length
- * counts as one. Freed parts of the log are skipped, too.
+ * Reads whole lines from a position on, at most 64 KB, each cut at 4 KB. Skips freed parts, and the rest of a line
+ * whose beginning was returned before: a line of any length counts as one.
  *
  * @param wanted.isFinal true when the log has ended, so that a last line without a line feed counts
  */
@@ -68,7 +62,7 @@ export function readLines(
   return withLog(path, { lines: [], next: from }, async (file) => {
     const to = Math.min(from + chunk, extent.end)
     if (to <= from) return { lines: [], next: from }
-    // Secrets may begin before the requested part and end after it.
+    // Secrets may begin before this part and end after it.
     const windowFrom = Math.max(extent.start, from - Math.max(1, masker.reach))
     const window = await readAt(file, windowFrom, Math.min(to + masker.reach, extent.end))
     const [partFrom, partTo] = [from - windowFrom, Math.min(to - windowFrom, window.length)]
@@ -97,12 +91,11 @@ export function readLines(
 
 interface Line {
   readonly from: number
-  /** The end of the text, without the line feed. */
+  /** Without the line feed. */
   readonly to: number
   readonly end: number
 }
 
-/** Returns the lines of a part of a text, and the position of the next line. */
 function split(
   text: Buffer,
   from: number,
@@ -118,24 +111,24 @@ function split(
     start = at + 1
   }
   if (start === to) return { lines, next: start }
-  // This is the rest of a line whose beginning was returned before, or a part of a line that is longer than this part.
+  // The rest of a line whose beginning was returned before, or a part of a line longer than this part.
   if (isRest) return { lines, next: to }
   if (!options.isFinal && !(options.isFull && lines.length === 0)) return { lines, next: start }
   return { lines: [...lines, { from: start, to, end: to }], next: to }
 }
 
-/** Longer lines are cut when they are read. In bytes. */
+/** In bytes. Longer lines are cut. */
 export const longestLine = 4 * 1024
 
 const carriageReturn = 0x0d
 
-/** Returns a line with its secrets masked, cut at 4 KB between characters, and with control characters replaced. */
+/** Masks secrets, cuts at 4 KB between characters, and replaces control characters. */
 function lineText(bytes: Buffer, secrets: readonly Range[], line: Range): string {
   const { from } = line
   const to = line.to > from && bytes[line.to - 1] === carriageReturn ? line.to - 1 : line.to
   if (to - from <= longestLine) return escapeControls(maskRanges(bytes, secrets, { from, to }))
   let end = from + longestLine
-  // Never cut within a character: continuation bytes of UTF-8 begin with the bits 10.
+  // Continuation bytes of UTF-8 begin with the bits 10.
   while (end > from + longestLine - 4 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
   return `${escapeControls(maskRanges(bytes, secrets, { from, to: end }))}…`
 }
@@ -145,8 +138,8 @@ function lineText(bytes: Buffer, secrets: readonly Range[], line: Range): string
 const control = /\x1b\[[0-9;:]*m|[\x00-\x08\x0a-\x1f\x7f-\x9f]/g
 
 /**
- * Replaces every control character except colours by its symbol (`␛`), so that a log cannot move a terminal's cursor or
- * set its title or clipboard, and still shows every character.
+ * Replaces control characters except colours by their symbols (`␛`), so that a log cannot move a terminal's cursor or
+ * set its title or clipboard, and no character is lost.
  */
 export function escapeControls(text: string): string {
   return text.replace(control, (found) => {
@@ -159,10 +152,9 @@ export function escapeControls(text: string): string {
 }
 
 /**
- * Opens a log for appending, as the output of a process, which keeps it when the server ends. Only the owner can read
- * the file. New output begins on a new line.
+ * Opens a log as the output of a process. Only the owner can read the file. New output begins on a new line.
  *
- * @throws Error when the path is not a plain file (an app could have placed a link to a file of the server there)
+ * @throws Error when the path is not a plain file: an app could have put a link to a file of the server there
  */
 export async function openLog(path: string): Promise<FileHandle> {
   const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK
@@ -179,7 +171,7 @@ export async function openLog(path: string): Promise<FileHandle> {
   }
 }
 
-/** Calls `use` with the open log. Returns `none` when there is no plain file. */
+/** Returns `none` when there is no plain file. */
 async function withLog<Result>(
   path: string,
   none: Result,
@@ -194,14 +186,14 @@ async function withLog<Result>(
   }
 }
 
-/** Reads the bytes from one position to another, or as many as exist. */
+/** Returns fewer bytes at the end of the file. */
 async function readAt(file: FileHandle, from: number, to: number): Promise<Buffer> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.max(0, to - from)), 0, Math.max(0, to - from), from)
   return buffer.subarray(0, bytesRead)
 }
 
 /**
- * Finds the position of the last `count` lines before `end`, and their number. Reads nothing before `start`.
+ * Finds the last `count` lines before `end`: their position and their number. Reads nothing before `start`.
  *
  * @param part.startsLine true when a line begins at `start`
  */
@@ -217,7 +209,7 @@ async function lastLines(
     const from = Math.max(start, to - chunk)
     const bytes = await readAt(file, from, to)
     for (let at = bytes.length - 1; at >= 0; at -= 1) {
-      // The line feed at the very end belongs to the last line.
+      // The final line feed belongs to the last line.
       if (bytes[at] !== lineFeed || from + at === end - 1) continue
       lines += 1
       if (lines === count) return { position: from + at + 1, lines }

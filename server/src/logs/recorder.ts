@@ -3,20 +3,20 @@ import { createKeyedLock } from '../platform/keyed-lock.ts'
 import { type LogCap, type LogExtent, type LogState, noteGrowth, punchHole, readExtent } from './extent.ts'
 
 /**
- * Records log files that programs write directly: notes the times of growth, and frees space beyond their cap. Programs
- * and the recorder never wait for each other.
+ * Notes when log files grow, and frees space beyond their cap. Programs write the files directly, and never wait for
+ * the recorder.
  */
 export interface Recorder {
-  /** Notes new lines of a log, so that every line up to `end` has its time, as far as known. Never rejects. */
+  /** Notes new lines, so that every line up to `end` has its time if it is known. Never rejects. */
   look(path: string): Promise<LogExtent>
   /**
-   * Returns the readable extent of a log. Notes the times of new lines only when this process records the log, because
-   * two recorders would damage each other's marks. Never rejects.
+   * Notes the times of new lines only if this process records the log: two recorders would damage each other's marks.
+   * Never rejects.
    */
   extent(path: string): Promise<LogExtent>
   /** Checks a log several times a second while it grows, until `ended` settles, and once more then. */
   record(path: string, ended: Promise<unknown>): Promise<void>
-  /** Stops all recording at once, because another server records from now on. */
+  /** Stops recording at once, because another server records from now on. */
   release(): void
 }
 
@@ -27,7 +27,6 @@ interface Recorded {
   state: LogState | null
 }
 
-/** @param options.mostBytes the most disk space that a log may take, including its times */
 export function createRecorder(options: Pick<LogCap, 'mostBytes'> & Partial<Pick<LogCap, 'free'>>): Recorder {
   const cap: LogCap = { free: punchHole, ...options }
   const recorded = new Map<string, Recorded>()
@@ -58,7 +57,7 @@ export function createRecorder(options: Pick<LogCap, 'mostBytes'> & Partial<Pick
 
   const lookOrRead = async (path: string): Promise<LogExtent> => {
     const state = await look(path).catch(() => null)
-    // A full disk has no room for times, but the log can still be read.
+    // On a full disk the log can still be read, without new times.
     return state === null ? readExtent(path) : { start: state.start, end: state.last.end }
   }
 
@@ -90,11 +89,10 @@ export function createRecorder(options: Pick<LogCap, 'mostBytes'> & Partial<Pick
 }
 
 /**
- * Decides when a log is checked. While it grows, it is checked at every tick. While it is quiet, the system reports
- * writes; one report is enough, so that a program that prints much does not cause an event for each line.
+ * Decides when a log is checked: at every tick while it grows. A quiet log waits for a report of the system about a
+ * write. One report is enough, so that a program that prints much causes no event for each line.
  */
 export interface GrowthWatch {
-  /** Called several times a second. */
   tick(): void
   close(): void
 }
@@ -102,19 +100,19 @@ export interface GrowthWatch {
 /** A log is quiet after this many checks without growth. */
 const quietLooks = 4
 /**
- * The number of ticks between two checks of a quiet log: without watching by the system; and with watching, in case an
- * event was missed.
+ * Ticks between checks of a quiet log that the system cannot watch; and of one that it watches, in case it missed a
+ * write.
  */
 const unwatchedTicks = 4
 const watchedTicks = 240
 
 /** @param look checks the log, and resolves to true when it has grown */
 export function createGrowthWatch(path: string, look: () => Promise<boolean>): GrowthWatch {
-  /** The ticks since the log grew; for a quiet log, since its last check. */
+  /** Since the log grew, or, for a quiet log, since its last check. */
   let ticks = 0
   let isLooking = false
   let isClosed = false
-  /** Set while the log is quiet; `null` when the system cannot watch it. */
+  /** Set for a quiet log; `null` when the system cannot watch it. */
   let watcher: FSWatcher | null | undefined
 
   const becomeBusy = () => {
@@ -143,7 +141,7 @@ export function createGrowthWatch(path: string, look: () => Promise<boolean>): G
       if (isLooking) return
       if (watcher === undefined) {
         if (ticks >= quietLooks) becomeQuiet()
-        // Even when watching has just begun: the log may have grown before.
+        // Needed also after the watch has begun: the log may have grown before.
         void lookAgain()
       } else if (ticks >= (watcher === null ? unwatchedTicks : watchedTicks)) {
         ticks = 0
@@ -157,10 +155,7 @@ export function createGrowthWatch(path: string, look: () => Promise<boolean>): G
   }
 }
 
-/**
- * Calls `changed` when the file is written to. Returns `null` when the system cannot watch the file, or reaches its
- * limit of watches.
- */
+/** Returns `null` when the system cannot watch the file, or has reached its limit of watches. */
 function watchFile(path: string, changed: () => void): FSWatcher | null {
   try {
     return watch(path, { persistent: false }, changed).on('error', () => undefined)

@@ -1,11 +1,10 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises'
 
-/*
- * The times of a log's lines. `runtime.log` has a file `runtime.times` next to it, a list of marks. A mark is two
- * little-endian doubles: the size of the log, and the time when it had grown to that size, in milliseconds of Unix
- * time. The time is negative when the log may have reached that size earlier. The first mark is the start of the
- * readable part of the log.
+/**
+ * The times of a log's lines. Beside `runtime.log`, the file `runtime.times` is a list of marks. A mark is two
+ * little-endian doubles: a size of the log, and the time when it grew to this size, in milliseconds of Unix time. The
+ * time is negative when the log may have reached this size earlier. The first mark is the start of the readable part.
  */
 
 export interface Mark {
@@ -19,7 +18,7 @@ const bufferedMarks = 256
 
 const timesOf = (logPath: string): string => logPath.replace(/\.log$/, '.times')
 
-/** Reads the first and the last mark, and their number. Returns `null` when there are none. */
+/** Returns the first and the last mark, and their number; `null` without marks. */
 export function readEnds(logPath: string): Promise<{ first: Mark; last: Mark; count: number } | null> {
   return withTimes(logPath, null, async (file, count) => {
     const [first] = await readMarks(file, 0, 1)
@@ -28,12 +27,10 @@ export function readEnds(logPath: string): Promise<{ first: Mark; last: Mark; co
   })
 }
 
-/** Reads all marks, in order. */
 export function readAllMarks(logPath: string): Promise<Mark[]> {
   return withTimes(logPath, [], (file, count) => readMarks(file, 0, count))
 }
 
-/** Reads the marks that cover the bytes from one position to another. */
 export function marksBetween(logPath: string, from: number, to: number): Promise<Mark[]> {
   return withTimes(logPath, [], async (file, count) => {
     const marks: Mark[] = []
@@ -47,12 +44,11 @@ export function marksBetween(logPath: string, from: number, to: number): Promise
 }
 
 /**
- * Finds the position after which all bytes were written at `since` (milliseconds) or later; `null` when there are no
- * such bytes.
+ * Finds the position after which all bytes were written at `since` (milliseconds) or later; `null` without such bytes.
  */
 export function positionSince(logPath: string, since: number): Promise<number | null> {
   return withTimes(logPath, null, async (file, count) => {
-    // The first mark covers the part that was freed.
+    // The first mark covers the freed part.
     const index = Math.max(1, await firstWhere(file, count, ({ at }) => at >= since))
     if (index >= count) return null
     const [before] = await readMarks(file, index - 1, 1)
@@ -68,7 +64,7 @@ export async function appendMark(logPath: string, mark: Mark): Promise<void> {
   )
   try {
     const { size } = await file.stat()
-    // A crash may have left half a mark.
+    // A crash may leave half a mark.
     if (size % markBytes !== 0) await file.truncate(size - (size % markBytes))
     await file.write(encode([mark]))
   } finally {

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Resolves after `ms` milliseconds, or at once when `signal` aborts. Never rejects: the caller checks the signal. */
+/** Ends early when `signal` aborts. Never rejects: the caller checks the signal. */
 export async function sleepUntilAborted(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => undefined)
 }
 
-/** Settles as `work` does, or rejects with the signal's reason as soon as it aborts. `work` itself continues. */
+/** Rejects with the signal's reason on an abort. `work` itself continues. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>()
   const abort = () => aborted.reject(signal.reason)
@@ -19,7 +19,7 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): P
   }
 }
 
-/** Resolves as soon as `work` has ended or `signal` aborts. Rejects as `work` does. */
+/** Resolves when `work` has ended or `signal` aborts. Rejects as `work` does. */
 export async function endedOrAborted(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
   const over = new AbortController()
   const aborted = signal.aborted

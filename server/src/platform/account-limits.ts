@@ -3,12 +3,10 @@ import { takeWithin } from './attempts.ts'
 import { type Database, lockByName, shareByName, type Transaction } from './database.ts'
 import { type AccountLimits, accountLimits, type Plans, type Tier } from './plans.ts'
 
-/** Limits on the number of things that an account has at a time, over all of its projects. */
 export type Counted = 'projects' | 'apps' | 'building' | 'api_keys' | 'runs' | 'schedules' | 'domains'
-/** Limits on how often an account does something within an hour. */
 export type Hourly = 'deployments_per_hour' | 'webhook_tests_per_hour'
 
-/** The limits of whole accounts, by their tiers. All servers share these limits. */
+/** By tier, over all servers. */
 export interface Totals {
   of(on: Database | Transaction, accountId: string): Promise<AccountLimits>
   /**
@@ -20,14 +18,14 @@ export interface Totals {
   /** Throws `invalid_request` when `hasRoom` resolves to false. */
   assertRoom(transaction: Transaction, accountId: string, what: Counted, count: () => Promise<number>): Promise<void>
   /**
-   * Counts one use in the account's hour, unless the transaction rolls back. Throws `invalid_request` beyond the limit.
+   * Counts one use in the current hour, unless the transaction rolls back. Throws `invalid_request` beyond the limit.
    */
   takeOne(transaction: Transaction, accountId: string, what: Hourly): Promise<void>
 }
 
 const hourMs = 3_600_000
 
-/** Twice the number of transactions that can be open at a time: others may commit between the count and the lock. */
+/** Twice the number of open transactions: others may commit between the count and the lock. */
 const farFromLimit = 1_000
 
 const remedies: Readonly<Record<Counted | Hourly, (most: number) => string>> = {
@@ -64,7 +62,7 @@ export function createTotals(dependencies: {
   const hasRoom: Totals['hasRoom'] = async (transaction, accountId, what, count) => {
     const { [what]: most } = await of(transaction, accountId)
     const name = `${what} of ${accountId}`
-    // Under the exclusive lock, each creation would wait until the disk has stored the creation before it.
+    // Under the exclusive lock, each creation would wait until the disk has stored the previous one.
     if (most > farFromLimit && (await count()) < most - farFromLimit) {
       await shareByName(transaction, name)
       return true

@@ -1,15 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Milliseconds of silence before the first sign of life, and before each further sign of life. */
+/** Of silence, before the first sign of life and before each further one. */
 const defaultPauses = { first: 15_000, next: 30_000 }
 
-/** True for a line that `sayAlive` prints as a sign of life. */
 export const isSignOfLife = (line: string): boolean => /^Still .* \(\d+ s\)\.$/.test(line)
 
 /**
- * Runs a long step, and prints signs of life while the step itself prints nothing.
+ * Prints signs of life while a long step prints nothing.
  *
- * @param step.what describes the step, after the word "Still"
+ * @param step.what follows the word "Still"
  * @param step.say writes one line
  * @param step.printed returns a value that changes when the step prints; absent for a step that prints nothing
  */

@@ -1,7 +1,6 @@
 import type { EventData, EventName } from '@fairlead/receiver'
 import type { Transaction } from './database.ts'
 
-/** An event for the webhooks of an account. */
 export interface OutgoingEvent<Name extends EventName = EventName> {
   readonly accountId: string
   /** Null for an event of the account itself, which only webhooks for all projects receive. */
@@ -11,8 +10,8 @@ export interface OutgoingEvent<Name extends EventName = EventName> {
 }
 
 /**
- * Writes an event, and a delivery to each webhook that wants it, in the transaction that makes the event true. So an
- * event is announced if and only if it has happened.
+ * Writes an event and its deliveries in the transaction that makes the event true. So an event is announced if and only
+ * if it has happened.
  */
 export type Announce = <Name extends EventName>(
   transaction: Transaction,

@@ -2,32 +2,25 @@ import { type RawBuilder, sql } from 'kysely'
 import { createBatcher } from './database/batcher.ts'
 import type { Database, Transaction } from './database.ts'
 
-/** Limits how often something may be attempted, by key (an address, say), over all servers of a database. */
+/** By key, such as an address, over all servers of a database. */
 export interface AttemptLimiter {
-  /** Counts one attempt. Resolves to `undefined` when it is allowed, otherwise to the whole seconds to wait. */
+  /** Resolves to `undefined` when the attempt is allowed, otherwise to the seconds to wait. */
   take(key: string): Promise<number | undefined>
-  /** Takes back a counted attempt, because it succeeded. */
   giveBack(key: string): Promise<void>
 }
 
 export interface AttemptLimit {
-  /**
-   * Separates the keys of this limit from the keys of other limits. Stored in rows, so it must not change between
-   * versions.
-   */
+  /** Separates the keys of different limits. Stored in rows, so it must not change between versions. */
   readonly name: string
   readonly most: number
   readonly windowMs: number
 }
 
-/** The state of a window after the attempts of one statement. */
 interface Window {
-  /** The number of attempts of the statement that were allowed. */
   readonly granted: number
   readonly secondsLeft: number
 }
 
-/** Bounds the memory. */
 const mostRemembered = 10_000
 
 /**
@@ -84,8 +77,8 @@ export function rememberRefusals({ take }: Pick<AttemptLimiter, 'take'>): Pick<A
 }
 
 /**
- * Counts one attempt, unless the transaction rolls back. The row of the key stays locked until the transaction ends.
- * Resolves as `AttemptLimiter.take` does.
+ * Counts one attempt, unless the transaction rolls back. The key's row stays locked until then. Resolves as
+ * `AttemptLimiter.take` does.
  */
 export async function takeWithin(
   transaction: Transaction,
@@ -96,13 +89,13 @@ export async function takeWithin(
   return secondsToWait(windows.get(key), 1)
 }
 
-/** @param position of the attempt among the attempts of one statement, from 1 */
+/** @param position among the attempts of one statement, from 1 */
 function secondsToWait(window: Window | undefined, position: number): number | undefined {
   if (window === undefined) throw new Error('the attempts of a key were not counted')
   return position <= window.granted ? undefined : Math.max(1, Math.ceil(window.secondsLeft))
 }
 
-/** A row that lets the transaction of its statement commit asynchronously. */
+/** Lets the statement's transaction commit asynchronously. */
 const asynchronously = sql`(select set_config('synchronous_commit', 'off', true)) as asynchronous,`
 
 export async function forgetAttempts(database: Database): Promise<void> {
@@ -121,8 +114,8 @@ async function addAttempts(
   commit: RawBuilder<unknown>,
 ): Promise<Map<string, Window>> {
   const length = sql`make_interval(secs => ${windowMs / 1000})`
-  // A window that ends too late began before the clock was set back. The minute allows for the difference between
-  // concurrent statements, which is smaller.
+  // A window that ends too late began before the clock was set back. A minute is more than the difference between
+  // concurrent statements.
   const isOpen = sql`(known.ends_at > now() and known.ends_at <= now() + ${length} + interval '1 minute')`
   const used = sql`case when ${isOpen} then known.used else 0 end`
   const granted = sql`least(excluded.granted, ${most}::integer - ${used})`

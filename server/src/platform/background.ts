@@ -1,6 +1,6 @@
 import type { Logger } from './logger.ts'
 
-/** Tracks work that is not awaited where it starts: its errors are logged, and the shutdown can wait for it. */
+/** Work that nobody awaits: its errors are logged, and the shutdown can wait for it. */
 export interface Background {
   add(work: Promise<unknown>, about: Readonly<Record<string, string>>): void
   /** Resolves when all work has ended, or after `timeoutMs`. */

@@ -26,9 +26,9 @@ import {
 } from './cgroups/hierarchy.ts'
 import { unlessShort } from './processes/stat.ts'
 
-/*
- * Control groups of Linux, of both versions (the kernel's admin-guide/cgroup-v1 and cgroup-v2.rst). They limit a group
- * of processes, list its processes even when these try to hide, and end all of them reliably.
+/**
+ * Linux control groups of both versions (the kernel's admin-guide/cgroup-v1 and cgroup-v2.rst). They limit a group of
+ * processes, list them even when they try to hide, and end all of them reliably.
  */
 
 export type { Controller, Exceeded, GroupFolders, GroupLimits, Hierarchy, Unit, Yielding, YieldingPlace }
@@ -44,7 +44,7 @@ export {
   usableControllers,
 }
 
-/** The groups of one server, by name. Every function also accepts the name of a group that does not exist. */
+/** The groups of one server. Every function accepts the name of a group that does not exist. */
 export interface Cgroups {
   readonly version: 1 | 2
   readonly controllers: ReadonlySet<Controller>
@@ -58,9 +58,8 @@ export interface Cgroups {
   exceeded(name: string): Promise<Exceeded | null>
   /** Ends every process of the group: none can escape by forking, because they are frozen first. */
   kill(name: string): Promise<void>
-  /** Ends every process of the group, and deletes the group. */
   remove(name: string): Promise<void>
-  /** Deletes the groups without processes, and the server's own folder when no group is left. */
+  /** Deletes empty groups, and the server's folder when no group is left. */
   close(): Promise<void>
 }
 

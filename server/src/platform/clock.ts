@@ -1,11 +1,11 @@
-/** The clocks of a process, in milliseconds: the wall clock, which may be set, and a clock that only goes forward. */
+/** In milliseconds: the wall clock, which may be set, and a clock that only goes forward. */
 export interface Clocks {
   readonly wall: () => number
   readonly monotonic: () => number
 }
 
 export interface ClockWatchOptions {
-  /** Called with the milliseconds by which the clock was set back. After a rejection, the next check calls it again. */
+  /** Gets the milliseconds by which the clock was set back. After a rejection, the next check calls it again. */
   readonly onBack: (ms: number) => Promise<void>
   readonly onError: (error: unknown) => void
   readonly clocks?: Clocks
@@ -14,7 +14,7 @@ export interface ClockWatchOptions {
 
 const processClocks: Clocks = { wall: () => Date.now(), monotonic: () => performance.now() }
 
-/** Smaller steps are ignored: a gradual correction moves the clock by less than a thousandth. */
+/** A gradual correction moves the clock by less than a thousandth, and is ignored. */
 const leastMs = 1_000
 
 /**

@@ -1,4 +1,3 @@
-/** The header fields of conditional and range requests, by their lower-case names. */
 export interface Conditions {
   readonly 'if-match'?: string | undefined
   readonly 'if-none-match'?: string | undefined
@@ -8,16 +7,14 @@ export interface Conditions {
   readonly range?: string | undefined
 }
 
-/** The file as a conditional request sees it. */
 export interface Representation {
-  /** A strong ETag, with its quotes. */
+  /** Strong, with quotes. */
   readonly etag: string
   readonly lastModified: Date
-  /** Bytes. */
   readonly size: number
 }
 
-/** Offsets of the first and the last byte, both included. `end` is `start - 1` for no bytes. */
+/** The first and the last byte, both included. `end` is `start - 1` for no bytes. */
 export interface ByteRange {
   readonly start: number
   readonly end: number
@@ -26,8 +23,8 @@ export interface ByteRange {
 export type Outcome = { readonly status: 200 | 304 | 412 | 416 } | { readonly status: 206; readonly range: ByteRange }
 
 /**
- * Decides the status of a GET or HEAD, and the range to send. Conditions are evaluated in the order of RFC 9110
- * §13.2.2. A request for several ranges gets the whole file.
+ * Decides status and range of a GET or HEAD, by the order of RFC 9110 §13.2.2. For several ranges, the whole file is
+ * sent.
  */
 export function outcome(method: string, given: Conditions, file: Representation): Outcome {
   const modified = Math.floor(file.lastModified.getTime() / 1000) * 1000
@@ -41,7 +38,7 @@ export function outcome(method: string, given: Conditions, file: Representation)
     if (tags(ifNoneMatch).some((tag) => tag === '*' || tag.replace(/^W\//, '') === file.etag)) return { status: 304 }
   } else if (modified <= date(given['if-modified-since'])) return { status: 304 }
 
-  // A range applies to GET only (§14.2); when If-Range does not match, the whole file is sent (§13.1.5).
+  // A range applies only to GET (§14.2); when If-Range does not match, the whole file is sent (§13.1.5).
   const ifRange = given['if-range']
   if (method !== 'GET' || given.range === undefined) return { status: 200 }
   if (ifRange !== undefined && ifRange !== file.etag && date(String(ifRange)) !== modified) return { status: 200 }

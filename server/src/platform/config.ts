@@ -43,75 +43,66 @@ import { effectivePlans, type Plans, shippedPlans } from './plans.ts'
 export type { AddressRange, AppsConfig, DeploysConfig, EdgeConfig, Range }
 export { ConfigError }
 
-/** Everything that an operator can set, validated. Made by `loadConfig`; no other code reads the environment. */
+/** Everything that an operator can set, validated. No other code reads the environment. */
 export interface Config {
   readonly host: string
   readonly port: number
   readonly dataDirectory: string
-  /** The operator's PostgreSQL; `undefined` for the embedded one. */
   readonly databaseUrl: string | undefined
   /** 32 bytes in base64; `undefined` for the key in the data directory. */
   readonly secretKey: string | undefined
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
-  /** True when the server listens only on loopback and nothing public is configured, as on a laptop. */
+  /** The server listens only on loopback and nothing public is configured, as on a laptop. */
   readonly localMode: boolean
   readonly apps: AppsConfig
-  /**
-   * HTTPS under the operator's domain, through a Caddy that this server runs; null when something else provides TLS.
-   */
+  /** HTTPS under the operator's domain, by a Caddy that this server runs; null when something else provides TLS. */
   readonly edge: EdgeConfig | null
   readonly gatewayWorkers: number
-  /** The regions that projects may name; empty to allow any slug. */
+  /** Projects may name these; empty for any slug. */
   readonly regions: readonly string[]
   readonly defaultRegion: string
   readonly plans: Plans
   readonly outbound: OutboundConfig
   readonly webhooks: {
-    /** How long events and their deliveries are kept. */
     readonly retentionMs: number
   }
   /** Addresses and networks (CIDR) whose `X-Forwarded-*` headers are trusted. */
   readonly trustedProxies: readonly string[]
   readonly auditRetentionDays: number
-  /** The lifetime of a key that was exchanged for a token of a workflow run. */
+  /** Of a key that was exchanged for a token of a workflow run. */
   readonly workflowKeyLifeMs: number
-  /** The bearer token for `/metrics`; `undefined` closes `/metrics`. */
+  /** The bearer token for `/metrics`, which is closed without one. */
   readonly metricsToken: string | undefined
   readonly publicAddress: PublicAddress
-  /** The time without data after which an upload is aborted. */
+  /** Without data for this time, an upload is aborted. */
   readonly uploadIdleTimeoutMs: number
   /**
-   * Unprivileged uids for a server that runs as root: the first for its own PostgreSQL cluster, the last for the
-   * clusters of users' databases, the others for apps.
+   * For a server that runs as root: the first for its own PostgreSQL, the last for users' databases, the others for
+   * apps.
    */
   readonly uids: Range
-  /** The extent of a stop by SIGTERM: everything, or only the server. */
   readonly onStop: 'all' | 'server'
-  /** The control groups of Linux that the server may use, see `parseHierarchy`; `null` to detect them. */
+  /** See `parseHierarchy`; `null` to detect the groups. */
   readonly cgroups: CgroupPlace | null
-  /** The addresses for networks of apps and builds; `null` to let them share the machine's network. */
+  /** For apps and builds; `null` to let them share the machine's network. */
   readonly appNetwork: AddressRange | null
-  /** The addresses for the networks of containers, one network for each project. */
+  /** One network for each project. */
   readonly containerNetwork: AddressRange
-  /** The engine that runs containers; null for a server that runs none. */
   readonly docker: DockerConfig | null
-  /** The limits for the replacement of a server by another server at the same address, in milliseconds. */
+  /** For a server that another server replaces. Milliseconds. */
   readonly handover: {
-    /** The time for the new server to become ready. */
     readonly readyMs: number
-    /** The time for the old server to finish uploads and other requests. */
+    /** For uploads and other requests of the old server. */
     readonly finishMs: number
   }
   readonly deploys: DeploysConfig
   readonly databases: DatabasesConfig
-  /** The `PATH` of the server, on which it finds git. */
   readonly path: string
-  /** The socket of the ssh agent of the user who runs the server (`SSH_AUTH_SOCK`), if there is one. */
+  /** The agent of the user who runs the server (`SSH_AUTH_SOCK`). */
   readonly sshAgent: string | null
   readonly serviceManager: ServiceManagerConfig
 }
 
-/** Flags of the command line; each overrides its variable. */
 export interface ConfigFlags {
   readonly host?: string | undefined
   readonly port?: string | undefined
@@ -144,9 +135,9 @@ const variables = z.object(settings).superRefine((set, context) => {
 })
 
 /**
- * Reads the configuration from the environment and the command line's flags.
+ * Flags override the environment.
  *
- * @throws ConfigError that names every wrong variable and states its valid values
+ * @throws ConfigError that names every wrong variable and its valid values
  */
 export function loadConfig(flags: ConfigFlags = {}, environment: Environment = process.env): Config {
   const given = {
@@ -224,7 +215,6 @@ type PortsSet = Pick<DeploysSet, 'FAIRLEAD_RELEASE_PORTS'> &
   Pick<EdgeSet, 'FAIRLEAD_DOMAIN'> &
   Pick<DatabasesSet, 'FAIRLEAD_DATABASE_PORTS' | 'FAIRLEAD_DATABASES_URL'>
 
-/** A range of ports that overlaps with another range. */
 export interface PortOverlap {
   readonly variable: string
   readonly message: string

@@ -5,58 +5,52 @@ import { readOptional } from './files.ts'
 import { assertReachable, makePassableDirectory } from './reachable-files.ts'
 import type { OsUser } from './users.ts'
 
-/** The folder that a server keeps all of its data in, and the parts of it. All paths are absolute. */
+/** All data of a server. All paths are absolute. */
 export interface DataDirectory {
   readonly root: string
-  /** The records and sockets of the servers that run. */
   readonly run: string
-  /** The key of the stored secrets, 0600. */
+  /** Encrypts stored secrets; 0600. */
   readonly secretKeyFile: string
-  /** The embedded PostgreSQL cluster. */
   readonly cluster: string
-  /** The clusters of users' databases, one folder a version. */
+  /** Of users' databases, one folder a version. */
   readonly databases: string
-  /** The certificate of these clusters and its authority; the authority's key is 0600. */
+  /** With the authority's key, 0600. */
   readonly databaseCertificates: string
-  /** Versions of PostgreSQL installed from the npm registry. */
+  /** Of PostgreSQL, from the npm registry. */
   readonly binaries: string
-  /** Copies of programs that unprivileged users must be able to run. */
+  /** Programs that unprivileged users must be able to run. */
   readonly runtime: string
-  /** The folder that comes first on the `PATH` of builds and apps. */
   readonly bin: string
   /** Programs that apps ask for in specific versions, such as another Node. */
   readonly tools: string
   readonly apps: string
-  /** The position up to which the output of each container was read. */
+  /** How far the output of each container was read. */
   readonly containers: string
-  /** The images that are being pulled. */
   readonly pulls: string
-  /** Layers and caches of builds of Dockerfiles, one folder for each app. */
+  /** What builds of Dockerfiles keep, one folder for each app. */
   readonly imageBuilds: string
-  /** The gateway's socket, log and record. */
   readonly gateway: string
-  /** The logs of deployments, readable only for the server. */
+  /** Of deployments, readable only for the server. */
   readonly logs: string
   readonly git: string
-  /** Uploaded sources, readable only for the server. */
+  /** Uploaded, readable only for the server. */
   readonly sources: string
-  /** Uploaded files. */
   readonly files: string
-  /** The key of the marks that processes of apps carry, 0600. */
+  /** The key of the marks that apps' processes carry; 0600. */
   readonly processMarks: string
-  /** The epoch of the leadership, as the name of a file. */
+  /** The leadership's epoch is the name of a file here. */
   readonly leaderEpoch: string
-  /** Node's cache of the compiled code of the server. */
+  /** Node's cache of compiled code. */
   readonly compiled: string
 }
 
 /**
- * Creates the data directory and checks that it can be used. When the server is root, unprivileged users (`user` is one
- * of them) must be able to pass through it to their own folders; otherwise only the user of the server has access.
- * Rejects with an error that says what is wrong and what to do.
+ * Creates and checks the data directory. When the server is root, unprivileged users such as `user` must be able to
+ * pass through to their folders; otherwise only the server's user has access. Rejects with an error that says what to
+ * do.
  */
 export async function openDataDirectory(root: string, user: OsUser | null): Promise<DataDirectory> {
-  // Checked before anything is created, so that an unusable folder is left untouched.
+  // An unusable folder is left untouched.
   await assertReachable(root, user)
   try {
     if (user === null) await mkdir(root, { recursive: true, mode: 0o700 })
@@ -86,7 +80,7 @@ export async function foreignOwner(root: string): Promise<string | null> {
   )
 }
 
-/** Names the parts of a data directory; creates nothing. */
+/** Creates nothing. */
 export function dataDirectoryAt(root: string): DataDirectory {
   return {
     root,

@@ -2,9 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { assetFile } from './package-files.ts'
 
-/*
- * The packages of Debian with the programs that a server uses. The tests, `.ci/run` and the README have the same list.
- */
+/** The tests, `.ci/run` and the README have the same list. */
 
 const packages = z
   .array(z.object({ package: z.string(), programs: z.array(z.string()) }))
@@ -22,7 +20,6 @@ export function installEverything(hasCaddy = existsSync('/usr/bin/caddy')): stri
   return hasCaddy ? install : `${install} && systemctl disable --now caddy`
 }
 
-/** Returns the names of the packages that contain these programs, as a sentence lists them. */
 export function packagesWith(...programs: readonly string[]): string {
   const names = packages.filter((each) => each.programs.some((name) => programs.includes(name)))
   return new Intl.ListFormat('en').format(names.map((each) => each.package))

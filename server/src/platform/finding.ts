@@ -1,6 +1,6 @@
 /**
- * The result of a check. `broken`: the server cannot run; `missing`: it runs with the restriction that `cost`
- * describes; `absent`: something that only some apps need is not there.
+ * `broken`: the server cannot run; `missing`: it runs with the restriction in `cost`; `absent`: only some apps would
+ * need it.
  */
 export interface Finding {
   readonly subject: string

@@ -1,6 +1,6 @@
-/** Counts the connections of one group, such as a listening port or a peer. */
+/** Counts the connections of a group, such as a port or a peer. */
 export interface Gate {
-  /** Admits one more connection; false when it must be closed at once. */
+  /** False when one more connection must be closed at once. */
   enter(): boolean
   leave(): void
 }

@@ -5,44 +5,42 @@ import { z } from 'zod'
 import type { Logger } from './logger.ts'
 import { startProcess } from './processes.ts'
 
-/** A server that has taken the listening socket, and answers on it. */
+/** It has taken the listening socket, and answers. */
 export interface Successor {
   readonly pid: number
   readonly version: string
 }
 
 export interface HandOverOptions {
-  /** The server whose socket is handed over; it keeps accepting until its owner retires it. */
+  /** Keeps accepting until its owner retires it. */
   readonly listener: Server
-  /** The program of the successor and its arguments, with `successorOption` among them. */
+  /** With its arguments, `successorOption` among them. */
   readonly program: readonly [file: string, ...args: string[]]
-  /** The time for the successor to become ready. */
   readonly deadlineMs: number
   readonly logger: Pick<Logger, 'info'>
-  /** Gives up, and ends the successor. */
   readonly signal: AbortSignal
 }
 
-/** Thrown when the successor did not become ready. It has ended, and the message says why. */
+/** The successor has ended, and the message says why. */
 export class HandoverError extends Error {
   override readonly name = 'HandoverError'
 }
 
 const keptLines = 10
 /**
- * Extra time for a successor that has the socket, because it may hold accepted connections. A busy service manager may
- * take ten seconds to read which process is the main process.
+ * More time for a successor with the socket, which may hold accepted connections. A busy service manager may take ten
+ * seconds to notice the new main process.
  */
 const listeningMs = 20_000
 
 /**
- * Starts a successor that outlives this process, and hands it the listening socket once it is prepared. Resolves when
- * it answers. Rejects with a `HandoverError` when it does not; the socket then belongs only to this process, as before.
+ * Starts a successor that outlives this process, and gives it the listening socket once it is prepared. Resolves when
+ * it answers. Otherwise rejects with a `HandoverError`, and the socket belongs only to this process, as before.
  */
 export async function handOver(options: HandOverOptions): Promise<Successor> {
   const { program, logger } = options
   const [file, ...args] = program
-  // The successor inherits standard output and error, because it continues the log of this server.
+  // The successor continues this server's log.
   const child = startProcess(file, args, { detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const exited = once(child, 'exit').catch((error: unknown) => [error] as unknown[])
   try {
@@ -58,7 +56,6 @@ export async function handOver(options: HandOverOptions): Promise<Successor> {
   }
 }
 
-/** Answers the messages of the successor until it is ready. */
 function converse(child: ChildProcess, { listener, deadlineMs, signal }: HandOverOptions): Promise<Successor> {
   const { promise, resolve, reject } = Promise.withResolvers<Successor>()
   const lines: string[] = []
@@ -93,7 +90,7 @@ function converse(child: ChildProcess, { listener, deadlineMs, signal }: HandOve
   const abort = () => reject(signal.reason)
   const onMessage = (given: unknown) => {
     const { data } = fromSuccessor.safeParse(given)
-    // Messages of a type that this version does not know are ignored.
+    // Messages of unknown types are ignored.
     if (data !== undefined) (answers[data.type] as (message: FromSuccessor) => void)(data)
   }
   child.on('message', onMessage)
@@ -109,25 +106,19 @@ function converse(child: ChildProcess, { listener, deadlineMs, signal }: HandOve
   })
 }
 
-/** The handover from the side of the successor. */
 export interface Takeover {
-  /** The address of the socket that it will get. */
   readonly host: string
   readonly port: number
-  /** Passes on a line of the log, for the reason of a start that fails. */
+  /** Passes on a line of the log, for the reason of a failed start. */
   log(line: string): void
   /** Asks for the listening socket, once everything behind it is prepared. It accepts from then on. */
   listener(): Promise<Server>
-  /**
-   * Reports that this server answers, and that a service manager knows it. The other server then stops accepting and
-   * ends.
-   */
+  /** This server answers, and a service manager knows it. The other server then stops accepting and ends. */
   ready(): Promise<void>
-  /** Reports why this server cannot start. */
   failed(error: unknown): Promise<void>
 }
 
-/** Connects to the server that started this process. Rejects when there is none. */
+/** Rejects when no server started this process. */
 export async function receiveTakeover(version: string): Promise<Takeover> {
   if (process.send === undefined) throw new Error('Only a running server starts its successor; use fairlead reload.')
   const started = next('start')
@@ -160,8 +151,8 @@ function send(message: FromSuccessor): Promise<void> {
 type Of<Type extends ToSuccessor['type']> = Extract<ToSuccessor, { type: Type }>
 
 /**
- * The other server normally answers at once. If it is silent for this long, it hangs; it continues without this server
- * when it recovers.
+ * The other server normally answers at once. After this silence it hangs; when it recovers, it continues without this
+ * server.
  */
 const answerMs = 60_000
 
@@ -206,12 +197,12 @@ async function next<Type extends ToSuccessor['type']>(type: Type): Promise<[Of<T
  * `failed` may come at any time. The two may be of different versions, so messages are only ever added.
  */
 
-/** The option of `fairlead serve` by which a server knows that it is a successor. */
+/** By this option of `fairlead serve`, a server knows that it is a successor. */
 export const successorOption = '--successor'
 
 const fromSuccessor = z.discriminatedUnion('type', [
   z.object({ type: z.literal('hello'), version: z.string() }),
-  /** A log line of the start. The last lines are the reason when the start fails without a reason. */
+  /** The last lines are the reason of a start that fails without one. */
   z.object({ type: z.literal('log'), line: z.string() }),
   z.object({ type: z.literal('prepared') }),
   z.object({ type: z.literal('ready') }),

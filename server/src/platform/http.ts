@@ -4,18 +4,18 @@ import type { Duplex } from 'node:stream'
 
 /**
  * Node's HTTP for the whole server. An `import` of `node:http` reads each of its exports, and reading `WebSocket` loads
- * Node's whole web client, which takes 14 MB of memory in every process. Types may be imported from `node:http`.
+ * Node's whole web client: 14 MB in every process. Types may be imported.
  */
 export const { createServer, request, ServerResponse, STATUS_CODES } = process.getBuiltinModule('node:http')
 const { IncomingMessage } = process.getBuiltinModule('node:http')
 
-/** Pieces below this size are joined. */
+/** Below this, pieces are joined. */
 const smallBytes = 4_096
-/** The small pieces that a connection may bring at once, and the bytes that pay for each further piece. */
+/** Small pieces that a connection may bring at once, and the bytes that pay for one more. */
 const burstPieces = 200
 const bytesPerPiece = 64
 
-/** The error that readers of a body get when it comes in too many pieces. */
+/** For readers of a body that comes in too many pieces. */
 export class TooManyPieces extends Error {
   override readonly name = 'TooManyPieces'
   override readonly message = 'comes in too many small chunks; send larger ones'
@@ -37,7 +37,7 @@ export class JoinedMessage extends IncomingMessage {
   #isRefused = false
 
   override push(piece: Buffer | null): boolean {
-    // True lets Node read on; then it reports that its parser is paused.
+    // True lets Node read on; it then reports that its parser is paused.
     if (this.destroyed) return true
     if (piece === null || piece.length >= smallBytes) {
       this.#flush()
@@ -47,7 +47,7 @@ export class JoinedMessage extends IncomingMessage {
       this.#refuse()
       return true
     }
-    // Node calls this for each received chunk before it returns to the event loop, where the pieces are joined.
+    // Node calls this for each chunk before it returns to the event loop, where the pieces are joined.
     if (this.#small.length === 0) setImmediate(() => this.#flush())
     this.#small.push(piece)
     this.#smallBytes += piece.length
@@ -82,10 +82,8 @@ export class JoinedMessage extends IncomingMessage {
   }
 }
 
-/** The small pieces that each connection may bring now. */
 const allowances = new WeakMap<Socket, { pieces: number; at: number }>()
 
-/** Counts a small piece; returns false for an excess piece. */
 function takePiece(socket: Socket, bytes: number): boolean {
   const allowance = allowances.get(socket) ?? { pieces: burstPieces, at: performance.now() }
   allowances.set(socket, allowance)
@@ -97,18 +95,17 @@ function takePiece(socket: Socket, bytes: number): boolean {
 
 const kinds = ['kOnMessageBegin', 'kOnHeaders', 'kOnHeadersComplete', 'kOnBody', 'kOnMessageComplete'] as const
 
-/** The undocumented parts of Node's parser that are used here. */
+/** Undocumented parts of Node's parser. */
 interface Parser {
   readonly constructor: Readonly<Record<(typeof kinds)[number], number>>
-  /** The callbacks of the parser, by kind. */
   [kind: number]: unknown
   pause(): void
 }
 
 /**
- * Ignores the rest of the bytes that Node's parser is processing. The server then emits a `clientError` for which
- * `isPaused` is true. A pause alone is not enough: the parser pauses only after all received bytes, which may be ten
- * thousand chunks or two thousand requests. So this also removes the callbacks that the parser would call for each.
+ * Ignores the rest of what Node's parser is processing. The server then emits a `clientError` for which `isPaused` is
+ * true. A pause is not enough: the parser pauses only after all received bytes, perhaps ten thousand chunks or two
+ * thousand requests. So this also removes the callbacks that it would call.
  */
 export function ignoreReceived(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: Parser }
@@ -148,9 +145,9 @@ export function acceptHalfClosed(server: Server): void {
 }
 
 /**
- * Keeps a socket readable after a write has failed. Node instead destroys the socket and an answer that has arrived: a
- * server that refuses an upload closes the connection after its answer, while the rest of the upload is being written.
- * A failed write counts as done. The socket delivers all that the peer has sent, and then the end or the error.
+ * Keeps a socket readable after a failed write, which counts as done. Node would destroy the socket with an answer that
+ * has arrived: a server that refuses an upload closes the connection after its answer, while the rest is being written.
+ * The socket delivers all that the peer has sent, and then the end or the error.
  *
  * @returns a function that tells if a write has failed
  */
@@ -171,7 +168,7 @@ export function readLastBytes(socket: Socket): () => boolean {
   socket._write = (chunk, encoding, done) => write.call(socket, chunk, encoding, tolerate(done))
   socket._writev = (chunks, done) => writev?.call(socket, chunks, tolerate(done))
   // The write has taken the error from the kernel, which reports an end to the next read. With EPIPE, the peer sent the
-  // end before the reset; with every other error, the peer has sent no end.
+  // end before the reset; with any other error, it sent no end.
   socket.on('end', () => {
     if (failure === null || failure.code === 'EPIPE') return
     socket.emit('error', failure)

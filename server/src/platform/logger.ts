@@ -4,12 +4,12 @@ import { type Logger, pino } from 'pino'
 
 export type { Logger } from 'pino'
 
-// A server usually writes JSON, and saves the memory of the formatter.
+// A server usually writes JSON, and saves the formatter's memory.
 const prettyFactory = process.stdout.isTTY || process.stderr.isTTY ? (await import('pino-pretty')).prettyFactory : null
 
 export interface Log {
   readonly logger: Logger
-  /** Returns how many lines were lost so far, because the reader of the log did not take them. */
+  /** The log's reader did not take these. */
   lost(): number
 }
 
@@ -38,36 +38,33 @@ export function openLog(options: {
   return { logger: pino(settings, { write }), lost: output.lost }
 }
 
-/** Creates a logger as `openLog` does, for a command. */
 export function createLogger(options: { readonly level: string; readonly destination: 'stdout' | 'stderr' }): Logger {
   return openLog(options).logger
 }
 
-/** Writes lines to a reader that may stop reading, without ever waiting for it. */
+/** Never waits for a reader that stops reading. */
 interface LineWriter {
-  /** Writes a line that ends with a line break, or keeps it for later. Returns at once. */
+  /** Returns at once; a line that cannot be written now is kept. Lines end with a line break. */
   write(line: string): void
-  /** Returns how many lines were lost so far: the reader did not keep up, or the disk is full. */
+  /** The reader did not keep up, or the disk is full. */
   lost(): number
-  /** Writes the kept lines. Blocks the process until the reader has taken them, at most `deadlineMs`. */
+  /** Blocks the process until the reader has taken the kept lines, at most `deadlineMs`. */
   flush(deadlineMs: number): void
 }
 
 export interface LineWriterOptions {
   /**
-   * Writes bytes without waiting, and returns how many it has written. Throws an error with the code `EAGAIN` when the
-   * reader takes none now, and other errors when nothing can be written.
+   * Returns how many bytes were written. Throws `EAGAIN` when the reader takes none now, and other errors when nothing
+   * can be written.
    */
   readonly writeNow: (bytes: Buffer) => number
-  /** Returns the line that reports how many lines are missing at its position. */
   readonly lossLine: (lines: number) => string
-  /** The bytes that are kept for a reader that does not keep up. */
   readonly maxBytes: number
 }
 
 interface Entry {
   readonly bytes: Buffer
-  /** The number of lost lines that this line reports; 0 for a line of the log. */
+  /** How many lost lines this line reports; 0 for a line of the log. */
   readonly missing: number
 }
 
@@ -76,8 +73,8 @@ const lastRetryMs = 250
 const flushPauseMs = 5
 
 /**
- * Creates a writer that keeps at most `maxBytes`. A line that does not fit, and all lines after it, are lost and
- * counted until the reader has taken the kept lines. Then a line reports how many were lost.
+ * Keeps at most `maxBytes`. From the first line that does not fit, lines are lost and counted until the reader has
+ * taken the kept ones. Then a line says how many.
  */
 export function createLineWriter({ writeNow, lossLine, maxBytes }: LineWriterOptions): LineWriter {
   const backlog = createBacklog(lossLine, maxBytes)
@@ -98,7 +95,7 @@ export function createLineWriter({ writeNow, lossLine, maxBytes }: LineWriterOpt
   }
   const retryLater = () => {
     if (backlog.isEmpty() || timer !== undefined) return
-    // The timer does not keep the process alive, which flushes when it exits.
+    // Without keeping the process alive, which flushes at its exit.
     timer = setTimeout(() => {
       timer = undefined
       push()
@@ -124,12 +121,12 @@ export function createLineWriter({ writeNow, lossLine, maxBytes }: LineWriterOpt
   }
 }
 
-/** Keeps lines in their order, and counts lost lines; an extra line reports their number. */
+/** Keeps the order of lines, and an extra line for lost lines. */
 function createBacklog(lossLine: LineWriterOptions['lossLine'], maxBytes: number) {
   let kept: Entry[] = []
   let keptBytes = 0
   let lost = 0
-  /** Lost lines that no extra line has reported yet. */
+  /** Lost and not reported yet. */
   let unsaid = 0
 
   const keep = (line: string, missing = 0) => {
@@ -145,7 +142,7 @@ function createBacklog(lossLine: LineWriterOptions['lossLine'], maxBytes: number
     isEmpty: () => kept.length === 0,
     lost: () => lost,
     first: () => kept[0]?.bytes,
-    /** Returns false when the line does not fit, and is lost. */
+    /** False when the line does not fit, and is lost. */
     add(line: string): boolean {
       if (kept.length > 0 && (unsaid > 0 || keptBytes + line.length > maxBytes)) {
         lost += 1
@@ -156,7 +153,6 @@ function createBacklog(lossLine: LineWriterOptions['lossLine'], maxBytes: number
       keep(line)
       return true
     },
-    /** Removes bytes that were written from the first line. */
     taken(count: number): void {
       const [first] = kept
       if (first === undefined) return
@@ -178,7 +174,7 @@ function createBacklog(lossLine: LineWriterOptions['lossLine'], maxBytes: number
 
 /** About 5,000 lines of requests. */
 const maxBytes = 1024 * 1024
-/** The time for a slow reader when the process exits. */
+/** At the exit of the process, for a slow reader. */
 const flushMs = 1_000
 const checkMs = 1_000
 const warn = 40
@@ -199,7 +195,6 @@ function lossLine(lost: number): string {
   return `${JSON.stringify({ level: warn, time, lost, msg })}\n`
 }
 
-/** Returns a function that writes to a stream's descriptor, and throws an error with `EAGAIN` in place of waiting. */
 function nonBlocking({ fd }: NodeJS.WriteStream & { fd: 1 | 2 }): (bytes: Buffer) => number {
   const kind = fstatSync(fd)
   if (kind.isFile()) return (bytes) => writeSync(fd, bytes)
@@ -208,7 +203,7 @@ function nonBlocking({ fd }: NodeJS.WriteStream & { fd: 1 | 2 }): (bytes: Buffer
     const own = openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
     return (bytes) => writeSync(own, bytes)
   } catch {
-    // A socket, such as the socket of systemd's journal, or a pipe that another user has made.
+    // A socket, such as systemd's journal, or a pipe of another user.
     return sharedNonBlocking(fd)
   }
 }
@@ -224,7 +219,7 @@ function sharedNonBlocking(fd: number): (bytes: Buffer) => number {
   return (bytes) => {
     if (performance.now() - checkedAt > checkMs) {
       checkedAt = performance.now()
-      // Opening the descriptor as a socket sets the flag. A garbage-collected socket would close the descriptor.
+      // Opening the descriptor as a socket sets the flag. A garbage-collected socket would close it.
       if (blocks(fd)) sockets.push(new Socket({ fd, readable: false, writable: true }))
     }
     return writeSync(fd, bytes)

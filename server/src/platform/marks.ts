@@ -1,15 +1,11 @@
-/*
- * Marks of work under way, in rows outside the job queue: "this certificate is being renewed", "this command runs". The
- * leader is the only process that sets them. The write that clears a mark can fail, so each kind of mark is swept: the
- * sweep releases every mark in the database that no work in this process holds.
+/**
+ * Marks in rows outside the job queue: "this certificate is being renewed", "this command runs". Only the leader sets
+ * them. The write that clears a mark can fail, so a sweep releases every mark that no work in this process holds.
  */
 
 declare const held: unique symbol
 
-/**
- * Proves that work of this leader holds the mark of a row. Functions that set a mark require it, and only `during`
- * makes it.
- */
+/** Functions that set a mark require this proof, which only `during` makes. */
 export interface Held {
   readonly id: string
   readonly [held]: true
@@ -18,12 +14,13 @@ export interface Held {
 export interface Marks {
   /** Runs work that sets the mark of a row, and clears it at its end. */
   during<Result>(id: string, work: (held: Held) => Promise<Result>): Promise<Result>
-  /** Releases the marks that no work holds. Sweeps do not overlap. */
+  /** Releases marks that no work holds. Sweeps do not overlap. */
   sweep(): Promise<void>
 }
 
 /**
- * @param kind.marked returns the ids of the rows that have a mark
+ * @param kind.marked returns the rows with a mark
+ *
  * @param kind.release clears the marks of these rows
  */
 export function createMarks(kind: {
@@ -31,7 +28,7 @@ export function createMarks(kind: {
   readonly release: (ids: readonly string[]) => Promise<void>
 }): Marks {
   const underWay = new Map<string, number>()
-  /** The rows that work has held at any time since the current search began. */
+  /** Held by work at any time since the current search began. */
   let seen: Set<string> | null = null
   let releasing: Promise<void> = Promise.resolve()
 

@@ -13,13 +13,11 @@ export interface Metrics {
   }): void
   /** Registers a counter that something else counts. It is read at each scrape. */
   counter(counter: { readonly name: string; readonly help: string; readonly read: () => number }): void
-  /** Returns all metrics in Prometheus' text format. */
   text(): Promise<string>
-  /** The media type of that text. */
   readonly type: string
 }
 
-/** In seconds, from a read by id to a request that waits for other requests. */
+/** In seconds, from a read by id to a request that waits for others. */
 const buckets = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** Creates metrics with a separate registry, so that several servers in one process do not share numbers. */

@@ -4,12 +4,12 @@ import { startProcess } from './processes.ts'
 import { lastLines } from './programs.ts'
 
 const keptCharacters = 20_000
-/** More than the list of versions of any package. */
+/** More than any list of versions. */
 const mostOutput = 1_000_000
 
 export interface NpmRun {
   readonly folder: string
-  /** The npm command and its arguments. `askNpm` adds the flags that every run needs. */
+  /** `askNpm` adds the flags that every run needs. */
   readonly args: readonly [command: string, ...string[]]
   /** The whole environment, with this machine's settings for the registry. */
   readonly environment: Readonly<Record<string, string>>
@@ -27,7 +27,7 @@ export async function runNpm(run: NpmRun): Promise<string | null> {
 
 export type NpmAnswer =
   | { readonly ok: true; readonly output: string }
-  /** `errors` holds the last lines of npm's errors; `code` is npm's code for the first error, such as E404. */
+  /** `errors` has the last lines of npm's errors; `code` is the code of the first, such as E404. */
   | { readonly ok: false; readonly errors: string; readonly code: string | undefined }
 
 /** Runs npm as `runNpm` does, and returns what it prints. */

@@ -2,15 +2,13 @@ import type { LookupAddress, LookupOptions } from 'node:dns'
 import { lookup, Resolver } from 'node:dns/promises'
 import { BlockList, isIP } from 'node:net'
 
-/** Decides which addresses the server may connect to on a tenant's behalf. */
 export interface Outbound {
   readonly mode: 'public' | 'any'
   allows(address: string): boolean
-  /** True when a tenant may choose this port. */
   allowsPort(port: number): boolean
   /**
-   * Resolves a host name and checks every address. Intended as the lookup of a connection, so that it connects to a
-   * checked address. Rejects with `OutboundError`. IP literals are checked and returned as they are.
+   * Checks every address of a host name, as the lookup of a connection, so that it connects to a checked address.
+   * Rejects with `OutboundError`. IP literals are returned as they are.
    */
   resolve(host: string): Promise<LookupAddress[]>
   /** `resolve` in the form of `dns.lookup`, for connectors. */
@@ -19,7 +17,7 @@ export interface Outbound {
 
 type LookupCallback = (error: Error | null, address: string | LookupAddress[], family?: number) => void
 
-/** Thrown for an address that tenants may not reach through this server. */
+/** Tenants may not reach this address through the server. */
 export class OutboundError extends Error {
   override readonly name = 'OutboundError'
   readonly code = 'address_refused'
@@ -70,9 +68,9 @@ export const specialIpv4: readonly string[] = special.filter((entry) => !entry.i
 export interface OutboundOptions {
   /** `any` checks nothing; `public` refuses private, loopback, link-local and metadata addresses. */
   readonly mode: 'public' | 'any'
-  /** Addresses and networks (CIDR) that are allowed although they are not public. */
+  /** Addresses and networks (CIDR) that are not public. */
   readonly allow: readonly string[]
-  /** Ports below 1024 that are allowed in addition to 80 and 443. */
+  /** Below 1024, besides 80 and 443. */
   readonly ports: readonly number[]
   /** By default the mode `public` resolves only by DNS, so that tenants' names occupy no threads. */
   readonly resolveName?: ResolveName
@@ -96,8 +94,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
     const family = isIP(literal)
     const addresses = family === 0 ? await resolveName(host) : [{ address: literal, family }]
     const bad = addresses.find(({ address }) => !allows(address))
-    // The message does not name the address, because a tenant must not learn the operator's internal names and
-    // addresses.
+    // Without the address: a tenant must not learn the operator's internal names and addresses.
     if (bad !== undefined) throw new OutboundError(`${host} leads to an address that is not public.`)
     return [...addresses]
   }
@@ -120,7 +117,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   }
 }
 
-/** Creates a list of addresses and networks. Throws on an entry that is neither. */
+/** Addresses and networks. Throws on any other entry. */
 export function blockList(entries: readonly string[]): BlockList {
   const list = new BlockList()
   for (const entry of entries) {
@@ -137,9 +134,7 @@ export function blockList(entries: readonly string[]): BlockList {
   return list
 }
 
-/**
- * Returns a function that is true for the addresses in a list of addresses and networks. Throws as `blockList` does.
- */
+/** Throws as `blockList` does. */
 export function addressesIn(entries: readonly string[]): (address: string) => boolean {
   const list = blockList(entries)
   return (address) => list.check(address, address.includes(':') ? 'ipv6' : 'ipv4')
@@ -150,13 +145,9 @@ function familyOf(address: string): 'ipv4' | 'ipv6' | undefined {
   return family === 0 ? undefined : family === 4 ? 'ipv4' : 'ipv6'
 }
 
-/** Resolves a host name to all of its addresses. Rejects when it has none. */
 type ResolveName = (host: string) => Promise<readonly LookupAddress[]>
 
-/**
- * Resolves as other programs of this machine do: the hosts file, then DNS. Occupies a thread of the process while it
- * waits.
- */
+/** As other programs of this machine: the hosts file, then DNS. Occupies a thread while it waits. */
 const resolveAsSystem: ResolveName = (host) => lookup(host, { all: true })
 
 /**

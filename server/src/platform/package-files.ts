@@ -2,17 +2,15 @@ import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 
 /**
- * The files of this package. All modules find them with these functions: a module is a source, or a part of a bundle in
- * `dist/programs`, so its path does not tell where other files are.
+ * A module is a source, or a part of a bundle in `dist/programs`, so its path does not tell where the package's other
+ * files are.
  */
 
 const manifest = findPackageJSON(import.meta.url)
 if (manifest === undefined) throw new Error('the package of the server is incomplete: it has no package.json')
 
-/** The folder of this package. */
 export const ownRoot = dirname(manifest)
 
-/** Returns the path of a file that is published as it is. */
 export const assetFile = (path: string): string => join(ownRoot, 'assets', path)
 
 /** Returns the path of a file or folder that the build has made, whether this module itself was built or not. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The plan tiers of accounts, as in the specification ("Limits"). */
+/** As in the specification ("Limits"). */
 export const tiers = ['free', 'pro', 'enterprise'] as const
 export type Tier = (typeof tiers)[number]
 
@@ -10,70 +10,64 @@ export function isTier(value: string): value is Tier {
 
 const count = z.int().nonnegative()
 
-/** The limits of a whole account, over all of its projects. */
 const account = z.strictObject({
   projects: count,
   apps: count,
   /** Deployments that wait to be built or are being built, and all starts of deployments within an hour. */
   building: count,
   deployments_per_hour: count,
-  /** The size of all files, and the uploads at once. */
+  /** All files together, and uploads at once. */
   storage_gb: z.number().positive(),
   uploads: count,
-  /** Uploaded sources that are kept, and their size. */
   sources: count,
   sources_gb: z.number().positive(),
-  /** Only valid keys count. */
   api_keys: count,
-  /** Tests, redeliveries and recoveries of webhooks within an hour, and the deliveries that are kept. */
+  /** Tests, redeliveries and recoveries within an hour, and deliveries that are kept. */
   webhook_tests_per_hour: count,
   deliveries: count,
-  /** Logs that are followed at once, on each server. */
+  /** At once, on each server. */
   log_followers: count,
-  /** Tasks of apps at once, one-off and scheduled, and the minutes that each may take. */
+  /** Tasks at once, one-off and scheduled, and minutes of each. */
   runs: count,
   run_minutes: count.min(1),
   schedules: count,
   domains: count,
-  /** The entries of the audit log that are kept. */
   audit_entries: count,
   webhooks: count,
-  /** The databases, the sum of the connections that each may have, and the snapshots. */
+  /** Databases, the sum of their connection limits, and snapshots. */
   databases: count,
   database_connections: count,
   snapshots: count,
-  /** The requests of the dashboard, which are counted apart from requests with keys. */
+  /** Counted apart from requests with keys. */
   session_requests_per_hour: count.min(1),
-  /** The sessions of each user; beyond them, the oldest one ends. */
+  /** Of each user; beyond them, the oldest ends. */
   sessions: count.min(1),
 })
 
 export type AccountLimits = z.output<typeof account>
 
-/** A plan as the operator writes it. Sizes are in 10⁶ (`_mb`) and 10⁹ (`_gb`) bytes. */
+/** As the operator writes it. Sizes are in 10⁶ (`_mb`) and 10⁹ (`_gb`) bytes. */
 const givenPlan = z.strictObject({
-  /** The tiers whose accounts may choose this plan for their projects and databases. */
+  /** Accounts of these tiers may choose the plan for projects and databases. */
   tiers: z.array(z.enum(tiers)),
-  /** The limits of one app. */
   memory_mb: count.min(64),
   cpus: z.number().positive(),
-  /** The most instances of one app, over all its process types; each has the limits above. */
+  /** Of one app, over all process types; each instance has the limits above. */
   instances: count.min(1).default(1),
-  /** The most that one app has on the disk: its release, its own folders and its volumes. */
+  /** Of one app: its release, its own folders and its volumes. */
   app_gb: z.number().positive().max(1_000_000).optional(),
   domains: count.default(10),
-  /** The most apps and databases of a project. */
   apps: count,
   databases: count,
   database_gb: z.number().positive(),
-  /** The connections of one database; derived from its size unless given. */
+  /** Of one database; derived from its size unless given. */
   database_connections: count.min(1).optional(),
-  /** The size of all files of a project, and of a single file. */
+  /** All files of a project, and a single file. */
   storage_gb: z.number().positive(),
   file_mb: z.number().positive(),
-  /** The limit of an account whose tier has the name of this plan, unless the account has a different limit. */
+  /** Of an account whose tier has the plan's name, unless the account has a different limit. */
   requests_per_hour: count.min(1).optional(),
-  /** The limits of such an account. A missing limit comes from the shipped plan of this name. */
+  /** Of such an account. A missing limit comes from the shipped plan of this name. */
   account: account.partial().optional(),
 })
 
@@ -81,7 +75,7 @@ type GivenPlan = z.output<typeof givenPlan>
 
 export type Plan = GivenPlan & { readonly app_gb: number }
 
-/** The plans by name. Each tier has a plan of the same name. */
+/** By name. Each tier has a plan of the same name. */
 export type Plans = Readonly<Record<string, Plan>>
 
 export const plansFile = z
@@ -245,7 +239,6 @@ export function effectivePlans(
   return Object.fromEntries(Object.entries(given).map(([name, plan]) => [name, { ...plan, app_gb: appGb(plan) }]))
 }
 
-/** Returns the names of the plans that an account of this tier may choose. */
 export function plansForTier(plans: Plans, tier: string): string[] {
   return Object.keys(plans).filter((name) => plans[name]?.tiers.some((each) => each === tier))
 }

@@ -1,7 +1,4 @@
-/*
- * The processes of this machine: their identity, which of them belong together, the ports that they listen on, and how
- * to end them. Everything is read from Linux's /proc (proc(5)); `inspectProcess` knows other systems too.
- */
+/** Everything is read from Linux's /proc (proc(5)); `inspectProcess` knows other systems, too. */
 
 export { type KillTarget, killAll, killGroup, openExit, type ProcessExit, sendSignal } from './processes/end.ts'
 export {

@@ -22,7 +22,7 @@ import type { OsUser } from './users.ts'
 const read = 4
 const enter = 1
 const leftoverAgeMs = 60 * 60 * 1000
-/** The longest time from the creation of a folder to the change of its mode. */
+/** Between the creation of a folder and the change of its mode. */
 const openingMs = 1000
 
 interface Permissions {
@@ -52,7 +52,7 @@ export async function isReachable(path: string, user: OsUser | null): Promise<bo
   if ((await firstClosedFolder(dirname(root), user)) !== null) return false
 
   const outside: string[] = []
-  // Synchronous, because thousands of asynchronous calls take a tenth of a server's start.
+  // Thousands of asynchronous calls would take a tenth of a server's start.
   const isReadable = (entry: string): boolean => {
     const info = lstatSync(entry)
     if (info.isSymbolicLink()) {
@@ -119,14 +119,14 @@ export async function reachableCopy(options: {
 }
 
 /**
- * Copies a file or a tree to `copyTo` unless `copyTo` exists. Everybody can read the copy. It appears complete or not
- * at all: it is made under a temporary name, flushed to the disk, completed by `finish`, and renamed.
+ * Does nothing when `copyTo` exists. Everybody can read the copy. It appears complete or not at all: it is made under a
+ * temporary name, flushed to the disk, completed by `finish`, and renamed.
  */
 export async function copyOnce(options: {
   readonly source: string
   readonly copyTo: string
   readonly finish?: (copy: string) => Promise<void>
-  /** False copies each file, and never makes a hard link. */
+  /** False never makes a hard link. */
   readonly mayLink?: boolean
 }): Promise<void> {
   const { source, copyTo, finish, mayLink = true } = options
@@ -140,7 +140,7 @@ export async function copyOnce(options: {
     await rename(temporary, copyTo)
   } catch (error) {
     await rm(temporary, { recursive: true, force: true })
-    // A rename never replaces a folder that has content, so another process has made the copy first.
+    // A rename never replaces a folder with content, so another process was faster.
     if (!(await exists(copyTo))) throw error
   }
 }
@@ -170,10 +170,7 @@ async function copyTree(source: string, target: string, mayLink: boolean): Promi
   }
 }
 
-/**
- * Resolves to false when no link is possible: across file systems, without support for links, or for other users'
- * files.
- */
+/** False across file systems, without support for links, or for other users' files. */
 async function linked(source: string, target: string): Promise<boolean> {
   return link(source, target).then(
     () => true,
@@ -194,7 +191,7 @@ async function removeLeftovers(copyTo: string): Promise<void> {
   }
 }
 
-/** Like `firstClosedFolder`, but gives another starting server a moment to open a folder that it has just made. */
+/** Gives another starting server a moment to open a folder that it has just made. */
 async function lastingClosedFolder(folder: string, user: OsUser): Promise<string | null> {
   for (;;) {
     const closed = await firstClosedFolder(folder, user)

@@ -21,14 +21,14 @@ export interface PrepareSchemaOptions {
   readonly program: 'server' | 'command'
 }
 
-/** A server that was killed has a row, and its connections, for a moment longer. */
+/** A killed server has a row, and its connections, for a moment longer. */
 const waitMs = conflictMs + 2_000
 const pollMs = 250
 const attempts = 3
 
 /**
- * Makes the schema usable for this version: migrates it, or accepts the schema of a newer version when this version
- * works on it. Rejects with a `SchemaError` that says what to do when neither is possible.
+ * Migrates the schema, or accepts a newer version's if this version works on it. Otherwise rejects with a `SchemaError`
+ * that says what to do.
  */
 export async function prepareSchema(options: PrepareSchemaOptions): Promise<void> {
   const { db, migrations, logger } = options
@@ -57,7 +57,6 @@ export async function assertUsableSchema(db: Database, migrations: Migrations): 
   pendingMigrations(migrations, await readSchema(db))
 }
 
-/** Reads the applied migrations, in order, and the servers that can work on the schema. */
 export async function readSchema(db: Database): Promise<Schema> {
   if (!(await hasTable(db, 'kysely_migration'))) return { applied: [], oldestServer: undefined }
   const applied = await sql<{ name: string }>`select name from kysely_migration order by name collate "C"`.execute(db)
@@ -81,7 +80,7 @@ async function untilNoServerBreaks({ db, migrations, logger, signal, program }: 
   }
 }
 
-/** A row of the table `servers`; empty for a leader that only its lock shows. */
+/** Empty for a leader that only its lock shows. */
 interface RunningServer {
   readonly schema?: string
   readonly id?: string

@@ -1,28 +1,23 @@
 import type { Logger } from './logger.ts'
 
-/** The time that requests and jobs may take to end when the server stops, in milliseconds. */
+/** For requests and jobs when the server stops, in milliseconds. */
 export const finishTimeoutMs = 10_000
 
-/** The longer time for uploads and downloads when only the server stops and apps go on, in milliseconds. */
+/** For uploads and downloads when only the server stops and apps go on, in milliseconds. */
 export const finishTransfersMs = 300_000
 
-/**
- * The extent of a stop. `server`: only this process; apps, gateway and database clusters keep running, and the next
- * server adopts them. `all`: these as well.
- */
+/** `server`: only this process; the next server adopts apps, gateway and database clusters. `all`: these as well. */
 export type StopScope = 'all' | 'server'
 
-/** The parts that were started, so that they are stopped in reverse order. */
+/** Parts are stopped in the reverse order of their start. */
 export interface ShutdownStack {
-  /** Aborts when the shutdown begins. */
   readonly signal: AbortSignal
-  /** Registers how to stop a part that was just started. */
   defer(name: string, stop: (scope: StopScope) => Promise<void>): void
   /** Stops every part, the last started first. A part that fails to stop does not keep the others running. */
   unwind(scope: StopScope): Promise<void>
 }
 
-/** @param abort an outside signal that also aborts the signal of the stack, so that a start under way ends. */
+/** @param abort also aborts the stack's signal, so that a start under way ends */
 export function createShutdownStack(logger: Logger, abort?: AbortSignal): ShutdownStack {
   const started: { name: string; stop: (scope: StopScope) => Promise<void> }[] = []
   const stopping = new AbortController()
@@ -60,7 +55,6 @@ export class StopRequest extends Error {
   }
 }
 
-/** Returns the extent that the reason of an aborted signal asks for. */
 export function scopeOf(signal: AbortSignal | undefined, otherwise: StopScope): StopScope {
   return signal?.reason instanceof StopRequest ? signal.reason.scope : otherwise
 }

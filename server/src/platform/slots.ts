@@ -1,13 +1,13 @@
 /**
- * A fixed number of slots, shared fairly by owners (accounts, webhooks, keys): each owner's requests are served in
- * order, and the owners that wait take turns, however many requests each of them has queued.
+ * A fixed number of slots, shared fairly by owners (accounts, webhooks, keys): requests of an owner are served in
+ * order, and owners take turns, regardless of how many requests each has queued.
  */
 export interface Slots<Owner> {
   /**
-   * Runs `work` in a slot, waiting for one if necessary. Rejects with the signal's reason when it aborts first.
+   * Runs `work` in a slot. Rejects with the signal's reason when it aborts first.
    *
-   * @param onWait called with the number of requests that have to end before `work` begins, at the start of the wait
-   * and at each change; it must not throw
+   * @param onWait gets the number of requests that have to end before `work` begins, at the start of the wait and at
+   *   each change; it must not throw
    */
   use<T>(
     owner: Owner,
@@ -95,7 +95,7 @@ export function createSlots<Owner = string>(count: number): Slots<Owner> {
   }
 }
 
-/** Tells each waiting item how many items come before it. */
+/** Tells waiting items how many come before them. */
 function createWaiting<Item>(order: () => readonly Item[]) {
   const waiting = new Map<Item, { readonly onWait: (before: number) => void; told?: number }>()
   return {
@@ -114,19 +114,17 @@ function createWaiting<Item>(order: () => readonly Item[]) {
   }
 }
 
-/** A queue of items that belong to owners. Each owner's items keep their order; the owners take turns. */
+/** Items of an owner keep their order; owners take turns. */
 export interface FairQueue<Owner, Item> {
   push(owner: Owner, item: Item): void
-  /** Removes and returns the next item; `undefined` when the queue is empty. */
   shift(): Item | undefined
-  /** Removes an item that is still queued; does nothing when it is not. */
   remove(owner: Owner, item: Item): void
   /** Returns all items in the order in which they would be shifted. */
   order(): Item[]
 }
 
 export function createFairQueue<Owner, Item>(): FairQueue<Owner, Item> {
-  // A map keeps insertion order: an owner that had its turn and still has items is put back at the end.
+  // A map keeps insertion order: an owner that had its turn and has more items goes to the end.
   const queued = new Map<Owner, Item[]>()
 
   return {

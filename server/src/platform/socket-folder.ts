@@ -15,9 +15,8 @@ function longestSocketPath(platform: string): number {
  */
 export function chooseSocketFolder(options: {
   readonly folder: string
-  /** The longest name of a socket in the folder. */
   readonly name: string
-  /** A unique path, whose hash names a folder in the temporary directory. */
+  /** A unique path. */
   readonly owner: string
   readonly temporary?: string
   readonly platform?: string
@@ -55,8 +54,8 @@ export async function makePrivateDirectory(path: string, user: OsUser | null): P
 }
 
 /**
- * Returns false when nothing is at the path. Rejects when it is not a private folder of this process's user or of
- * `user`: another user could listen there in place of the expected program.
+ * False when nothing is at the path. Rejects when it is not a private folder of this process's user or of `user`:
+ * another user could listen there.
  */
 export async function isPrivateDirectory(path: string, user: OsUser | null): Promise<boolean> {
   const found = await examine(path).catch((error: NodeJS.ErrnoException) => {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { SourceMap } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
-/** More than the number of places from which errors ever come. */
+/** More than the places from which errors ever come. */
 const mostPlaces = 10_000
 
 /**

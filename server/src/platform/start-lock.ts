@@ -10,7 +10,6 @@ interface Owner {
   readonly token: string
 }
 
-/** Releases the lock. */
 export type Release = () => Promise<void>
 
 /**
@@ -42,22 +41,19 @@ export async function tryStartLock(path: string): Promise<Release | null> {
   }
 }
 
-/** The file of an owner. */
 const fileOf = (path: string, number: number): string => `${path}.${number}`
 
-/** Returns the number of an owner's file; null for other files. */
 function numberOf(path: string, name: string): number | null {
   const digits = name.startsWith(`${basename(path)}.`) ? name.slice(basename(path).length + 1) : ''
   return /^[1-9]\d*$/.test(digits) ? Number(digits) : null
 }
 
-/** Returns the highest number that any owner's file has; null without a file. */
 async function lastNumber(path: string): Promise<number | null> {
   const numbers = (await readdir(dirname(path))).flatMap((name) => numberOf(path, name) ?? [])
   return numbers.length === 0 ? null : Math.max(...numbers)
 }
 
-/** Makes the file of an owner. Returns false when another contender was faster. */
+/** False when another contender was faster. */
 async function linkNew(path: string, own: string, owner: Owner): Promise<boolean> {
   const made = `${path}.${owner.token}.new`
   await writeFile(made, JSON.stringify(owner), { mode: 0o600, flag: 'wx' })
@@ -92,7 +88,7 @@ async function ownerLives(content: string): Promise<boolean> {
     const info = await inspectProcess(owner.pid)
     return info !== null && info.startedAt === owner.startedAt
   } catch (error) {
-    // The lock was released, or a power failure has left the file without its content.
+    // The lock was released, or a power failure has emptied the file.
     if (error instanceof SyntaxError) return false
     throw error
   }

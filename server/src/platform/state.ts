@@ -15,15 +15,11 @@ import { type CloseOptions, openCluster } from './postgres/cluster.ts'
 import { prepareSchema } from './schema.ts'
 import type { OsUser } from './users.ts'
 
-/** The data directory and the database of a server, open for the server itself or for a command beside it. */
+/** Data directory and database, open for the server or for a command beside it. */
 export interface State extends DatabaseHandle {
   readonly directory: DataDirectory
-  /** For connections outside the pool. */
   readonly connection: PoolConfig
-  /**
-   * Closes the connections, and stops the embedded PostgreSQL when no other process uses it and the options do not keep
-   * it.
-   */
+  /** Stops the embedded PostgreSQL when no other process uses it, unless the options keep it. */
   close(options?: CloseOptions): Promise<void>
 }
 
@@ -87,7 +83,7 @@ export function isRoot(): boolean {
 export async function openState(options: {
   readonly config: Config
   readonly logger: Logger
-  /** True for long-lived processes: they restart the embedded PostgreSQL when it ends. */
+  /** For long-lived processes: restarts the embedded PostgreSQL when it ends. */
   readonly supervise: boolean
   readonly signal: AbortSignal
 }): Promise<State> {

@@ -1,15 +1,15 @@
-/** The operating-system user that a child process runs as. Where `null` is allowed, it means the user of the server. */
+/** Runs a child process. Where `null` is allowed, it means the server's user. */
 export interface OsUser {
   readonly uid: number
   readonly gid: number
 }
 
-/** An unprivileged user, for a program that root starts. */
+/** Unprivileged, for a program that root starts. */
 export interface LesserUser {
   readonly user: OsUser
-  /** The path of util-linux's `setpriv`, which gives up the rights of root. */
+  /** util-linux's program, which gives up the rights of root. */
   readonly setpriv: string
-  /** True when the program must listen on ports below 1024, and keeps the right to do so. */
+  /** The program must listen on ports below 1024, and keeps the right to do so. */
   readonly hasLowPorts: boolean
 }
 

@@ -12,7 +12,7 @@ import type { OsUser } from '../platform/users.ts'
  */
 
 /**
- * Copies the program to a folder, and returns the path of the copy.
+ * Returns the path of the copy.
  *
  * @throws Error on a machine for which the program does not exist
  */
@@ -22,22 +22,20 @@ export async function copyEnter(folder: string, name: string): Promise<string> {
   const hash = createHash('sha256')
     .update(await readFile(source))
     .digest('hex')
-  // A separate file for each version: containers keep their version open.
+  // A file for each version: containers keep their version open.
   const copyTo = join(folder, `${name}-${hash.slice(0, 16)}`)
-  // In containers the file identifies processes of this server, so it must not be a hard link that another server shares.
+  // The file identifies processes of this server in containers, so no other server may share it by a hard link.
   await copyOnce({ source, copyTo, mayLink: false })
   // Packages do not preserve file modes.
   await chmod(copyTo, 0o755)
   return copyTo
 }
 
-/** A command that the program becomes when it has no arguments. */
 export interface Entrance {
-  /** Files of control groups to which the program writes its pid. */
+  /** The program writes its pid to these files of control groups. */
   readonly groups: readonly string[]
-  /** The user of the command; null for the user that starts the program. */
   readonly user: OsUser | null
-  /** The file of the command, as an absolute path, and its arguments. */
+  /** The file as an absolute path, and its arguments. */
   readonly argv: readonly [string, ...string[]]
   readonly env: Readonly<Record<string, string>>
 }

@@ -5,25 +5,23 @@ import { SYSTEM_FOLDERS } from '../platform/disk/folders.ts'
 
 /** The folders of a release as its commands see them. All paths are absolute. */
 export interface CommandPaths {
-  /** The sources, and the output of the build. The working directory of every command. */
+  /** The sources, and the output of the build. Every command starts here. */
   readonly source: string
   /** `HOME` */
   readonly home: string
   /** `TMPDIR` */
   readonly temporary: string
-  /** Downloads of earlier builds. */
   readonly cache: string
 }
 
 /** Tells an app the id of its release. */
 export const RELEASE_MARKER = 'FAIRLEAD_DEPLOYMENT_ID'
 
-/** Tells the package managers of the toolchain the folder of the build cache. */
+/** Tells the toolchain's package managers where the build cache is. */
 export const CACHE_VARIABLE = 'FAIRLEAD_CACHE'
 
-/** The purpose of a command. It decides what the command sees. */
 export type CommandScope =
-  /** A build: it has a cache and the variables of the operator, such as a registry, and no `PORT`. */
+  /** Has a cache and the operator's variables, such as a registry, and no `PORT`. */
   | { readonly kind: 'build'; readonly operator: Readonly<Record<string, string>> }
   /** `port` is null for a command without incoming connections. */
   | { readonly kind: 'app'; readonly port: number | null }
@@ -56,7 +54,6 @@ export function commandEnvironment(
     readonly id: string
     readonly paths: CommandPaths
     readonly variables: Readonly<Record<string, string>>
-    /** The folders of the volumes as commands see them, by volume name. */
     readonly volumeFolders?: Readonly<Record<string, string>> | undefined
   },
   command: Pick<Command, 'env' | 'nodeOptions' | 'caches' | 'settings'>,
@@ -87,7 +84,7 @@ export function commandEnvironment(
   }
 }
 
-/** In addition to a full heap of this size, Node needs some 110 MB, and npm beside it 20 MB. */
+/** Besides a full heap of this size, Node needs some 110 MB, and npm beside it 20 MB. */
 const shareOfHeap = 2 / 3
 
 /**
@@ -102,7 +99,6 @@ function cacheFolders({ caches = {} }: Pick<Command, 'caches'>, { cache }: Pick<
   return Object.fromEntries(Object.entries(caches).map(([name, folder]) => [name, join(cache, folder)]))
 }
 
-/** Returns the variables with the folders of volumes. */
 export function variablesOfVolumes(folders: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(folders).map(([name, folder]) => [volumeVariable(name), folder]))
 }

@@ -23,17 +23,15 @@ import { listApps, ownerOf, pathsOf } from './process/release-folders.ts'
 import { isServed } from './process/site-record.ts'
 import type { Handle } from './runtime.ts'
 
-/* Finds and ends what the runtimes have started for a data directory, with or without a server. */
+/** Finds and ends what the runtimes have started for a data directory, with or without a server. */
 
 export { runtimeName as nameOfProcesses } from './process/handle.ts'
 
-/** The pids of each release, by deployment id. */
 export type AppProcesses = ReadonlyMap<string, readonly number[]>
 
 /**
- * Finds the processes of builds and apps that provably belong to this data directory. The proof is either a mark in the
- * environment, which names a release of the directory that has the same user, or the control group, whose name comes
- * from the path of the directory.
+ * Processes of builds and apps that provably belong to the data directory: by a mark in their environment, which names
+ * a release with the same user, or by their control group, whose name comes from the path of the directory.
  */
 export async function findAppProcesses({
   root,
@@ -60,8 +58,8 @@ async function ownersOfReleases(apps: string): Promise<Map<string, number | unde
 }
 
 /**
- * Ends these processes and their descendants: SIGTERM, then SIGKILL after `graceMs`. Removes their networks. Returns
- * the releases.
+ * Sends SIGTERM, then SIGKILL after `graceMs`, to these processes and their descendants, and removes their networks.
+ * Returns the releases.
  */
 export async function endAppProcesses(
   directory: Pick<DataDirectory, 'root' | 'apps' | 'processMarks'>,
@@ -78,7 +76,6 @@ export async function endAppProcesses(
   return [...found.keys()]
 }
 
-/** True for the instance of a static site that is served. */
 export async function isServedSite(handle: Handle): Promise<boolean> {
   const site = handle.runtime === runtimeName ? fromHandle(handle).site : undefined
   return site !== undefined && (await isServed(site))
@@ -88,7 +85,6 @@ export async function isServedSite(handle: Handle): Promise<boolean> {
 export const findBuilds = ({ imageBuilds }: Pick<DataDirectory, 'imageBuilds'>): Promise<readonly RunningDaemon[]> =>
   findRunningDaemons(imageBuilds)
 
-/** Ends the engines that build Dockerfiles, with all their processes. Returns the engines that ran. */
 export async function endBuilds(directory: Pick<DataDirectory, 'imageBuilds'>): Promise<readonly RunningDaemon[]> {
   const running = await findBuilds(directory)
   if (running.length > 0) await killAll({ leaders: running }, { graceMs: 0 })
@@ -106,8 +102,8 @@ export async function noteEngine({ root }: Pick<DataDirectory, 'root'>, socket: 
 }
 
 /**
- * Ends the containers of a data directory, and removes their networks. Keeps the containers, because a later server
- * reads their last output. Returns the releases whose containers ran.
+ * Keeps the containers, because a later server reads their last output, and removes their networks. Returns the
+ * releases whose containers ran.
  *
  * @throws Error when the engine does not answer, because its containers may still run
  */

@@ -3,11 +3,9 @@ import { runtimeName as dockerName } from './docker/start.ts'
 import { runtimeName as processName } from './process/handle.ts'
 import type { Runtime } from './runtime.ts'
 
-/** The names of the runtimes of a server. */
 export interface RuntimeNames {
-  /** Builds and runs new releases of sources. */
   readonly preferred: string
-  /** Runs container images; null without one. */
+  /** Null without a runtime for container images. */
   readonly images: string | null
 }
 

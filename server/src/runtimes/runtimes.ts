@@ -4,7 +4,7 @@ import type { CommandPaths } from './environment.ts'
 import type { Release, Runtime } from './runtime.ts'
 
 /**
- * Makes a release for another runtime from a release that the preferred runtime has built. The original stays.
+ * Makes a release for another runtime from a release that the preferred runtime has built and keeps.
  *
  * @param options.output receives the progress; stays open
  * @throws RuntimeError `too_large` or `no_space`, or the codes of `Images.pull` for the base image
@@ -17,10 +17,10 @@ export type PackRelease = (
 export interface Runtimes {
   /** Builds new releases from sources. Runs them unless `packs` exists. */
   readonly preferred: Runtime
-  /** The runtime for programs that the preferred runtime has built, when the preferred runtime may run no program. */
+  /** Runs what the preferred runtime has built, when that one may run no program. */
   readonly packs: { readonly runtime: Runtime; readonly pack: PackRelease } | null
   readonly all: readonly Runtime[]
-  /** Returns the runtime of a release or a handle. Throws when this server does not have it. */
+  /** Throws when this server does not have it. */
   named(name: string): Runtime
 }
 
@@ -43,22 +43,22 @@ export function createRuntimes(
   }
 }
 
-/** The folders of a release at build time. Its image has the same paths, because build output may contain them. */
+/** A release's folders at build time. Its image has the same paths, because build output may contain them. */
 export interface ReleasePlace extends Omit<CommandPaths, 'cache'> {
-  /** The folder that comes first on PATH. */
+  /** Comes first on PATH. */
   readonly bin: string
 }
 
-/** A release from folders of this machine, as the parts of an image. All paths are absolute. */
+/** From folders of this machine, as parts of an image. All paths are absolute. */
 export interface BuiltRelease {
   readonly place: ReleasePlace
-  /** The owner of its files, and the user of its commands. */
+  /** Owns the files and runs the commands. */
   readonly user: OsUser
-  /** Files and folders of the programs of the release, in addition to the system files. */
+  /** The release's programs, besides the system's files. */
   readonly programs: readonly string[]
-  /** The files for `/etc/passwd` and `/etc/group`; null when the release runs as the user of the server. */
+  /** `/etc/passwd` and `/etc/group`; null when the release runs as the server's user. */
   readonly accounts: { readonly passwd: string; readonly group: string } | null
 }
 
-/** Finds the content for an image of a release after its build. */
+/** After the build. */
 export type FindBuilt = (release: Release) => Promise<BuiltRelease>

@@ -27,13 +27,13 @@ import { pathsOf } from './process/release-folders.ts'
 import type { Builder, Runtime } from './runtime.ts'
 import type { FindBuilt, Runtimes } from './runtimes.ts'
 
-/** How long the start of a server waits for an engine that also starts, for example after a reboot. */
+/** For an engine that also starts, for example after a reboot. */
 const engineStartMs = 10_000
 
-/** The time between attempts to remove leftovers of an earlier server from an engine that was unreachable. */
+/** Between attempts to remove an earlier server's leftovers from an unreachable engine. */
 const cleanEveryMs = 60_000
 
-/** The time limit for preparing the base of containers: a registry may never end its answer. */
+/** A registry may never end its answer. */
 const prepareMs = 3_600_000
 
 export interface DockerParts {
@@ -44,17 +44,13 @@ export interface DockerParts {
   readonly caches: Caches
   /** Called right before the runtime starts, ends or removes something; throws when another server leads. */
   readonly fence: () => void
-  /** Keeps the sources of Dockerfiles. */
   readonly sources: Builder
-  /** Finds what the process runtime has built. */
   readonly findBuilt: FindBuilt
-  /** The networks of builds; null where the machine has none. */
   readonly networks: Networks | null
-  /** The place for the control groups of builds; null where control groups are impossible. */
   readonly yielding: Yielding | null
 }
 
-/** The runtime of containers, and a function that lets containers reach a port of the gateway. */
+/** `publish` lets containers reach a port of the gateway. */
 export interface StartedDocker {
   readonly runtime: Runtime
   readonly packs: Runtimes['packs']
@@ -168,7 +164,7 @@ async function openNetworks(
 }
 
 /**
- * Starts the builder of Dockerfiles. Builds use the source folders and the network access of the process runtime.
+ * Builds use the process runtime's source folders and network access.
  *
  * @param server the id of the data directory, which labels images
  */

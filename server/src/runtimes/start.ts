@@ -33,19 +33,18 @@ export interface RuntimesParts {
   readonly caches: Caches
   /** Called right before the runtimes start, end or remove something; throws when another server leads. */
   readonly fence: () => void
-  /** The user of the gateway; `null` where the gateway runs as the user of the server. */
+  /** The gateway's user; `null` for the server's user. */
   readonly siteReader: OsUser | null
-  /** True while apps get so many requests that builds must leave a core to them. */
+  /** Apps get so many requests that builds must leave them a core. */
   readonly leavesCore: () => boolean
-  /** Runtimes besides the configured runtimes; for tests. */
+  /** For tests, besides the configured runtimes. */
   readonly moreRuntimes: readonly Runtime[] | undefined
-  /** Builds and runs new releases in place of the process runtime; for tests. */
+  /** For tests: builds and runs new releases in place of the process runtime. */
   readonly preferredRuntime: Runtime | undefined
-  /** Replaces the detected capabilities of the host for builds, apps and git; for tests. */
+  /** For tests: replaces the detected capabilities. */
   readonly host: HostCapabilities | undefined
 }
 
-/** The runtimes that build and run releases, and the runner of tools such as git. */
 export interface StartedRuntimes {
   readonly runtimes: Runtimes
   readonly tools: Confined
@@ -53,7 +52,7 @@ export interface StartedRuntimes {
   readonly publish: (port: number) => Promise<void>
 }
 
-/** Starts the runtimes that build and run releases: processes of this machine, and containers if configured. */
+/** Releases are processes of this machine, or containers if configured. */
 export async function startRuntimes(parts: RuntimesParts): Promise<StartedRuntimes> {
   const { config, directory, stack, logger, caches, fence, moreRuntimes = [], preferredRuntime } = parts
   const own = [clusterUser(config), databasesUser(config), gitUser(config), gatewayUser(config)]
@@ -127,7 +126,6 @@ async function detectHost(
   })
 }
 
-/** Creates the toolchains, which fetch the programs that apps request from the registry of builds. */
 function toolchainsOf(
   { databases: { registryEnvironment: environment } }: Pick<Config, 'databases'>,
   { tools: directory, bin, own }: Programs,

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import type { ObjectFormat } from './git-cache.ts'
 import { branchProblem } from './git-url.ts'
 
-/*
- * A bundle (gitformat-bundle(5)) is a pack (gitformat-pack(5)) behind a short header with the names of its heads. Git
- * never reads the header, because git accepts any number of heads, and commits that a bundle lacks; it is parsed here.
+/**
+ * A bundle (gitformat-bundle(5)) is a short header with the names of its heads, followed by a pack (gitformat-pack(5)).
+ * We parse the header ourselves, because git would accept any number of heads, and commits that are missing.
  */
 
 /** The error for a refused bundle. The message is a clause without a subject that says what to do. */
@@ -27,7 +27,7 @@ export interface BundleReader {
 
 /** A header has one head, and git limits its name to about this size. */
 const longestHeader = 8_192
-/** Git needs some bytes of memory for each object. */
+/** Git needs memory for each object. */
 const mostObjects = 2_000_000
 const packHeadBytes = 12
 const hashBytes: Readonly<Record<ObjectFormat, number>> = { sha1: 20, sha256: 32 }
@@ -95,7 +95,7 @@ function branchOf(ref: string): string | null {
   return branch
 }
 
-/** Checks the first bytes of a pack, and the hash at its end, which covers all other bytes. */
+/** Checks the first bytes of a pack, and the hash of all other bytes at its end. */
 function createPackReader(format: ObjectFormat): { read(chunk: Buffer): Buffer; end(): void } {
   const hash = createHash(format)
   const trailerBytes = hashBytes[format]

@@ -8,28 +8,25 @@ import { SourceError } from './source-error.ts'
 import { parseGitmodules, type Submodule } from './submodules.ts'
 import { createTreeReader, type TreeSummary } from './tree-limits.ts'
 
-/** A submodule at the commit that its parent names. */
 export interface PinnedSubmodule extends Submodule {
   readonly hash: string
 }
 
 export interface CheckOutOptions {
-  /** The user that git runs as; `null` for the server's user. */
   readonly user: OsUser | null
-  /** The most bytes that a commit's files may take on the disk. */
+  /** The limit for all files of a commit together. */
   readonly mostBytes: number
 }
 
 interface CheckedOut {
   readonly submodules: readonly PinnedSubmodule[]
-  /** Null when it could not be read. */
   readonly info: CommitInfo | null
 }
 
 /**
- * Lists the files of a commit, with an empty entry after the last, then prints the commit's information. Writes the
- * files only when told to, because the list may be too long. The arguments are the repository, the folder, the commit
- * and the format of the information. Without an index git writes every file.
+ * Lists the files of a commit, then, after an empty entry, the commit's information. Writes the files only when told
+ * to, because the list may be too long. The arguments are the repository, the folder, the commit and the format of the
+ * information. Without an index, git writes every file.
  */
 const script = `git --git-dir="$1" ls-tree -r -t -l -z --full-tree "$3" && printf '\\0' || exit
 git --git-dir="$1" log -1 --encoding=UTF-8 --no-show-signature --format="$4" "$3" --
@@ -59,8 +56,8 @@ export async function checkOut(
 }
 
 /**
- * Returns a reader of entries that end with a zero byte. Bytes up to the first empty entry go to `before`, and all
- * later bytes to `after`.
+ * Reads entries that end with a zero byte. Bytes up to the first empty entry go to `before`, all later bytes to
+ * `after`.
  */
 function splitAtEmpty(
   before: (chunk: Buffer) => void,
@@ -68,7 +65,7 @@ function splitAtEmpty(
   onEmpty: () => void,
 ): (chunk: Buffer) => void {
   let isAfter = false
-  /** The beginning counts as the end of an entry. */
+  /** The first entry may be the empty one. */
   let last = 0
   return (chunk) => {
     if (isAfter) return after(chunk)
@@ -86,7 +83,7 @@ function splitAtEmpty(
 
 type Read = (args: readonly string[], onOutput: (chunk: Buffer) => void) => ReturnType<Git['run']>
 
-/** The size limit of a `.gitmodules`: a repository may have a hundred submodules. */
+/** Enough for a hundred submodules. */
 const mostGitmodulesBytes = 1_000_000
 
 async function submodulesOf(
@@ -114,7 +111,7 @@ const tooLong = new SourceError(
   'The file .gitmodules is larger than 1 MB. Remove the entries of submodules that no longer exist.',
 )
 
-/** True for the empty folder that git creates for a submodule; anything else there is an attack. */
+/** True for the empty folder that git creates for a submodule. Anything else there is an attack. */
 export async function isEmptyFolderIn(root: string, path: string): Promise<boolean> {
   const stats = await lstat(path).catch(() => undefined)
   if (stats?.isDirectory() !== true || !(await realpath(path)).startsWith((await realpath(root)) + sep)) return false
@@ -165,21 +162,17 @@ const damaged = (): SourceError =>
   )
 
 export interface CommitInfo {
-  /** The beginning of the message, with any characters. */
   readonly message: string
-  /** The name of the author, with any characters. */
   readonly author: string
-  /** The time of the commit, in ISO 8601 with its time zone. */
   readonly at: string
 }
 
 /** A limit, because a message can have any length. */
 const mostBytes = 8 * 1024
 
-/** The `git log` format with the contents of `CommitInfo`. */
 const commitFormat = '%an%x00%cI%x00%B'
 
-/** Reads a commit in that format as it arrives. `info` returns `null` when it is incomplete; nothing depends on it. */
+/** Reads a commit in this format. `info` returns `null` when the commit is incomplete; nothing depends on it. */
 function createCommitReader(): { read(chunk: Buffer): void; info(): CommitInfo | null } {
   const chunks: Buffer[] = []
   let bytes = 0

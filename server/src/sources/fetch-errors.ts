@@ -2,9 +2,9 @@ import type { GitResult } from './git.ts'
 import type { GitSource } from './git-url.ts'
 import { SourceError } from './source-error.ts'
 
-/*
- * This file reads git's messages but never passes them on: they quote unreadable files and everything that the other side
- * sends. Owners see only the sentences in this file.
+/**
+ * Git's messages are read here but never passed on: they quote unreadable files, and anything that the remote sends.
+ * Owners see only the sentences in this file.
  */
 
 const missing = /couldn't find remote ref|not our ref|unadvertised object|no such remote ref/i
@@ -13,7 +13,7 @@ const redirected = /redirect|error: 30\d/i
 
 const otherHostKey = /Host key verification failed|HOST IDENTIFICATION HAS CHANGED/i
 
-/** The reasons why git cannot reach a repository, each with a clause for the message. The first match counts. */
+/** The first match counts. */
 const obstacles: readonly (readonly [RegExp, string])[] = [
   [
     /Could not resolve host(name)?|Name or service not known|Temporary failure in name resolution/i,
@@ -37,10 +37,10 @@ const obstacles: readonly (readonly [RegExp, string])[] = [
   [/Failed to connect|Couldn't connect|unable to access|Could not read from remote/i, 'its host cannot be reached'],
 ]
 
-/** Faults in received data; the content of objects is never quoted. */
+/** The content of the objects is never quoted. */
 const broken =
   /missing|corrupt|bad (tree|object|config|signature|ref|pack)|fsck|index-pack failed|invalid (object|index-pack|path|sha1)|did not receive expected|unresolved deltas|inflate|nonexistent|broken|unable to read|protocol error|bad line length/i
-/** Git's messages when it exceeds its limits: see `GitOptions`. */
+/** Git's messages when it exceeds the limits in `GitOptions`. */
 const tooLarge = /Out of memory|malloc|mmap|cannot allocate|File too large|file size limit|fork.*unavailable/i
 const full = /No space left on device|Disk quota exceeded/i
 
@@ -48,7 +48,7 @@ const full = /No space left on device|Disk quota exceeded/i
 export function fetchError(result: GitResult, source: GitSource, what: string): SourceError {
   const { stderr } = result
   const error = (...words: ConstructorParameters<typeof SourceError>) => new SourceError(...words)
-  // First, because git's message about an object quotes the object, which may contain anything.
+  // First, because git quotes the object, which may contain anything.
   const objection = refusedObject(result)
   if (objection !== null) return objection
   if (isTooLarge(result)) return largeError()
@@ -115,7 +115,7 @@ const unreadableOrDamaged = ({ url }: GitSource): SourceError =>
       'them: run chmod -R go+rX in its git folder. Otherwise they are damaged: run git fsck in it.',
   )
 
-/** The faults for which git-fsck(1) refuses objects, by their names in git-fsck(1). */
+/** The faults of git-fsck(1), by their names. */
 const faults: Readonly<Record<string, string>> = {
   hasDot: 'a file or folder named “.”',
   hasDotdot: 'a file or folder named “..”',
@@ -146,8 +146,8 @@ const faults: Readonly<Record<string, string>> = {
 }
 
 /**
- * Returns the error for an object that git's own check refuses; null when it refuses none. The error has git's name of
- * the fault, and does not quote the object.
+ * Returns the error for an object that git's check refuses; null when it refuses nothing. Names the fault, but does not
+ * quote the object.
  */
 export function refusedObject({ stderr }: GitResult): SourceError | null {
   const [, object = '', fault] = /^error: object ([0-9a-f]{40}(?:[0-9a-f]{24})?): (\w{1,60}): /m.exec(stderr) ?? []

@@ -6,7 +6,7 @@ import type { OsUser } from '../platform/users.ts'
 
 /**
  * Bare repositories, one for each project and address, so that a second fetch downloads only new objects. The remote is
- * always asked: a commit that it no longer returns is not taken from the cache.
+ * always asked, so a commit that it no longer returns is not served from the cache.
  */
 export interface GitCache {
   /** Runs `work` with the folder of the repository, under an exclusive lock. */
@@ -25,14 +25,13 @@ export interface GitCache {
 
 export interface CachedRemote {
   readonly url: string
-  /** The format of its objects' names. */
   readonly format: ObjectFormat
 }
 
 export type ObjectFormat = 'sha1' | 'sha256'
 
 export interface PackContent {
-  /** The path of the pack, which is copied. */
+  /** A path. The pack is copied. */
   readonly pack: string
   /** The commit, whose parents need not be in the pack. */
   readonly commit: string
@@ -40,21 +39,17 @@ export interface PackContent {
 
 export const packIn = ({ path }: Pick<CacheFolder, 'path'>): string => join(path, 'objects', 'pack', 'pack-source.pack')
 
-/** A bare repository. */
 export interface CacheFolder {
   readonly path: string
-  /** True when an earlier fetch has used it. */
   readonly used: boolean
-  /** Replaces it with an empty repository. */
   clear(): Promise<void>
-  /** Replaces it with a repository that has only this content. */
+  /** Replaces it with a repository of only this content. */
   fill(content: PackContent): Promise<void>
 }
 
 /** Every fetch leaves a pack. A repository with more packs is emptied, which also drops unneeded objects. */
 const mostPacks = 50
 
-/** @param options.user the user that git runs as; `null` for the server's user */
 export function createGitCache(options: {
   readonly directory: string
   readonly user: OsUser | null
@@ -95,10 +90,7 @@ export async function gitCacheFolders(directory: string): Promise<string[]> {
   return (await Promise.all((await inside(directory)).map(inside))).flat()
 }
 
-/**
- * False for a repository that is missing, was made by another user, has too many packs, or has half a pack from a
- * killed server.
- */
+/** False for a repository of another user, with too many packs, or with half a pack from a killed server. */
 async function isUsable(path: string, user: OsUser | null): Promise<boolean> {
   const head = await lstat(join(path, 'HEAD')).catch(() => null)
   if (head === null || (user !== null && head.uid !== user.uid)) return false
@@ -134,7 +126,7 @@ async function makeRepository(
   const pack = packIn({ path })
   if (content !== undefined) await copyFile(content.pack, pack, constants.COPYFILE_FICLONE)
   if (user === null) return
-  // Changes the owner of the folder last: until then git's user can change nothing in it.
+  // The owner of the folder changes last: until then git's user can change nothing in it.
   const names = Object.keys(files).map((name) => join(path, name))
   const made = [...(content === undefined ? [] : [pack]), ...names, ...folders.toReversed()]
   for (const each of made) await chown(each, user.uid, user.gid)

@@ -1,7 +1,6 @@
 import type { FieldProblem } from '../contract/errors.ts'
 
 export interface GitSource {
-  /** The address that git receives. */
   readonly url: string
   readonly protocol: 'https' | 'http' | 'ssh' | 'file'
   /** The host that the outbound rule checks; null for a local repository. */
@@ -18,9 +17,9 @@ const defaultPorts = { https: 443, http: 80, ssh: 22 } as const
  * everything else, including git's helpers (`ext::…`) and texts that look like an option.
  */
 export function parseGitUrl(url: string, options: { allowFile: boolean }): GitSource | FieldProblem {
-  // Printable ASCII only: git passes the address on, and no two programs may read it differently.
+  // Printable ASCII only: no two programs may read the address differently.
   if (!/^[\x21-\x7e]+$/.test(url)) return problem('must be an address without spaces or control characters')
-  // Some parsers of addresses treat a backslash as a slash, others as a plain character.
+  // Some parsers read a backslash as a slash, others do not.
   if (url.includes('\\')) return problem('must not contain a backslash')
   if (!/^[a-z]+:\/\//i.test(url)) {
     const scp = scpForm.exec(url)
@@ -40,11 +39,11 @@ export function parseGitUrl(url: string, options: { allowFile: boolean }): GitSo
   if (parsed.pathname === '/' || parsed.pathname === '') return problem('names a host, but no repository')
   if (/^\/(-|%2d)/i.test(parsed.pathname) || parsed.hash !== '') return problem(accepted(options))
   const port = parsed.port === '' ? defaultPorts[protocol] : Number(parsed.port)
-  // The normalised form, so that git uses exactly the host that was checked.
+  // Normalised, so that git uses exactly the host that was checked.
   return { url: parsed.href, protocol, host: parsed.hostname, port }
 }
 
-/** True when two addresses name the same repository. A final `.git` makes no difference, as on the hosts. */
+/** True when two addresses name the same repository. As on the usual hosts, a final `.git` makes no difference. */
 export function sameRepository(one: string, other: string): boolean {
   const [first, second] = [one, other].map((url) => {
     const source = parseGitUrl(url, { allowFile: true })
@@ -71,7 +70,7 @@ function readFileUrl(url: string, parsed: URL, options: { allowFile: boolean }):
   return { url, protocol: 'file', host: null, port: null }
 }
 
-/** Checks a name by the rules of `git check-ref-format --branch`. Returns the problem, or undefined. */
+/** Applies the rules of `git check-ref-format --branch`. Returns the problem, or undefined. */
 export function branchProblem(branch: string): string | undefined {
   const wrong =
     branch === '' ||

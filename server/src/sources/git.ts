@@ -9,63 +9,51 @@ import { type DeployKey, type HostKeys, hostAlias, openSshAccess, type SshAccess
 
 export type GitResult = ConfinedExit
 
-/** Runs git in a sandbox, with an argument array, and without the server's environment and password prompts. */
+/** Runs git in a sandbox, without a shell, the server's environment and password prompts. */
 export interface Git {
   run(args: readonly string[], options: GitRun): Promise<GitResult>
   /**
-   * Runs a shell script that uses git several times on local files, because starting a sandbox takes longer than git
-   * itself. The script is constant text; its only input is its arguments and what it reads.
+   * Runs a constant shell script that uses git several times on local files, because starting a sandbox takes longer
+   * than git itself. Input reaches it only by its arguments and standard input.
    */
   script(script: string, args: readonly string[], options: Omit<GitRun, 'remote'>): Promise<GitResult>
-  /** Returns the address at which git finds a repository on this machine. */
   urlOf(opened: OpenedRepository): string
-  /** True when git sees nothing of the machine except the repository. */
+  /** True when git sees only the repository, and nothing else of the machine. */
   readonly isSandboxed: boolean
 }
 
 export interface GitRun {
   readonly signal: AbortSignal
-  /** The folders that git may write to; nothing else is kept. */
   readonly writable: readonly string[]
-  /** The repository to reach; absent for work on local files. */
   readonly remote?: RemoteAccess
   /** Receives standard output instead of the result; git ends when it throws. */
   readonly onOutput?: (chunk: Buffer) => void
-  /** The text for standard input, written once it is available. */
+  /** Standard input, written once it is available. */
   readonly input?: Promise<string>
 }
 
 export interface RemoteAccess {
   readonly pin: Pin | undefined
   readonly credentials: Credentials | undefined
-  /** Set for a repository on this machine, which needs no network. */
+  /** A repository on this machine, which needs no network. */
   readonly opened: OpenedRepository | null
-  /** Set for a repository reached by ssh. */
   readonly ssh: SshRemote | null
 }
 
 export interface SshRemote {
   /** The host with its port, such as `example.com:22`. */
   readonly host: string
-  /** The app's key for this host; null when there is none. */
   readonly key: DeployKey | null
-  /** True when ssh may use the agent of the user who runs the server. */
   readonly useAgent: boolean
   readonly hostKeys: HostKeys
 }
 
-/** The credentials of a private repository, for a single origin. */
 export interface Credentials {
-  /** The origin, such as `https://example.com`. */
   readonly origin: string
-  /** A token, or `user:password`. */
   readonly token: string
 }
 
-/**
- * The addresses that a host name resolved to when it was checked; git connects only to these. For ssh it is one
- * address.
- */
+/** The addresses of a host name when it was checked; git connects only to these. For ssh it is one address. */
 export interface Pin {
   readonly host: string
   readonly port: number
@@ -73,21 +61,18 @@ export interface Pin {
 }
 
 export interface GitOptions {
-  /** A folder for git's configuration and home. */
   readonly directory: string
   readonly confined: Confined
-  /** The operator's variables, such as a proxy or a certificate bundle. */
+  /** The operator's settings, such as a proxy or a certificate bundle. */
   readonly environment: Readonly<Record<string, string>>
-  /** The socket of the operator's ssh agent, if there is one. */
   readonly sshAgent: string | null
-  /** The size limit of files that git writes, in bytes. */
   readonly mostFileBytes: number
 }
 
 /** The path of a local repository inside the sandbox. */
 const repositoryPath = '/repository'
 
-/** The faults of objects that are allowed (git-fsck(1)). */
+/** Faults that are common in old repositories (git-fsck(1)). */
 export const harmlessFaults = [
   'zeroPaddedFilemode',
   'badTimezone',
@@ -102,10 +87,10 @@ export const harmlessFaults = [
   'gitmodulesParse',
 ]
 
-// Git uses no hooks, no helpers and only the protocols in the environment. Redirects are off: they could lead to an
-// unchecked host, with credentials for another host. Objects are checked as they arrive, except for harmless faults
-// from old programs, and for .gitmodules, whose addresses are checked before they are used. Large files are streamed
-// instead of held in memory, and one thread works at a time.
+// Git uses no hooks, no helpers, and only the protocols in the environment. Redirects are off: they could lead to an
+// unchecked host, with the credentials of another. Objects are checked as they arrive, except for harmless faults of
+// old programs, and for .gitmodules, whose addresses are checked before use. To save memory, large files are streamed
+// and one thread works.
 const configuration = `[core]
 	hooksPath = /dev/null
 	bigFileThreshold = 16m
@@ -190,18 +175,17 @@ export async function createGit(options: GitOptions): Promise<Git> {
 
 type Argv = readonly [string, ...string[]]
 
-/** The files that git reads; it writes only to `home`. */
 interface Files {
   readonly home: string
   readonly configuration: string
-  /** Names git's user, because ssh does not work for a user without a name. */
+  /** Names git's user: ssh needs a user with a name. */
   readonly passwd: string
   readonly user: Confined['user']
 }
 
 async function prepareFiles(directory: string, { user, isSandboxed }: Confined): Promise<Files> {
   await mkdir(directory, { recursive: true, mode: 0o700 })
-  // A separate user for git must be able to pass through the folder.
+  // Git may run as another user, which must pass through the folder.
   if (user !== null) await chmod(directory, 0o711)
   const files = {
     home: join(directory, 'home'),
@@ -210,7 +194,7 @@ async function prepareFiles(directory: string, { user, isSandboxed }: Confined):
     user,
   }
   await ensurePrivateFolder(files.home, user)
-  // Git reads another user's repository only if it is named here. Without a sandbox the path is known too late.
+  // Git reads another user's repository only if it is listed here. Without a sandbox, its path is known too late.
   const safe = `[safe]\n\tdirectory = ${isSandboxed ? repositoryPath : '*'}\n`
   const ids = user ?? { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
   await writeReadable(files.configuration, `${configuration}${safe}`)
@@ -218,20 +202,18 @@ async function prepareFiles(directory: string, { user, isSandboxed }: Confined):
   return files
 }
 
-/** Writes a file without secrets. */
 async function writeReadable(path: string, content: string): Promise<void> {
   await writeFile(path, content, { mode: 0o644 })
   // The mode above applies only to a new file.
   await chmod(path, 0o644)
 }
 
-/** The path of the inherited descriptor's file, in git and in every process that git starts. */
+/** The inherited file, in git and in all processes of git. */
 const secretPath = `/proc/self/fd/${inheritedDescriptor}`
 
 /**
- * Writes the header with the credentials, as git configuration, into an unnamed file. Only processes that inherit its
- * descriptor can read it, it appears in no process list and no environment, and nothing is left when the server is
- * killed.
+ * Writes the header with the credentials, as git configuration, into a file without a name. Only processes that inherit
+ * its descriptor can read it. It appears in no process list and no environment, and is gone when the server is killed.
  */
 async function writeSecret(directory: string, { origin, token }: Credentials): Promise<FileHandle> {
   const path = join(directory, `secret-${randomUUID()}`)
@@ -250,7 +232,7 @@ async function writeSecret(directory: string, { origin, token }: Credentials): P
   }
 }
 
-/** The user name that hosts expect with a token, or ignore. */
+/** Hosts expect this user name with a token, or ignore it. */
 const tokenUser = 'x-access-token'
 
 function settingsOf(remote: RemoteAccess | undefined, secret: FileHandle | null): string[] {
@@ -295,7 +277,7 @@ function sshCommand({ knownHosts, agent }: SshAccess, remote: RemoteAccess | und
   return words.join(' ')
 }
 
-/** Prepares ssh for one run: with the app's key, or else with the operator's agent if it may be used. */
+/** Prepares ssh for one run of git: with the app's key, otherwise with the operator's agent if that is allowed. */
 async function openSsh(
   { key, useAgent, host, hostKeys }: SshRemote,
   { sshAgent }: GitOptions,
@@ -304,7 +286,7 @@ async function openSsh(
   return openSshAccess({ agent: key ?? (useAgent ? sshAgent : null), hostKey: await hostKeys.keyOf(host) }, files)
 }
 
-/** Stores the key of a new host. Rejects with a `SourceError` when the host has shown two keys at the same time. */
+/** Stores the key of a new host. Rejects with a `SourceError` when the host has shown two different keys. */
 async function keepHostKey({ host, hostKeys }: SshRemote, ssh: SshAccess): Promise<void> {
   const met = await ssh.metKey()
   if (met === null || (await hostKeys.keep(host, met))) return
@@ -315,7 +297,6 @@ async function keepHostKey({ host, hostKeys }: SshRemote, ssh: SshAccess): Promi
   )
 }
 
-/** Returns the certificate files named in the operator's variables, which git and its libraries read. */
 const certificates = (environment: Readonly<Record<string, string>>): string[] =>
   Object.entries(environment).flatMap(([name, value]) =>
     /^(GIT_SSL|SSL_CERT|CURL_CA)_/.test(name) && value.startsWith('/') ? [value] : [],

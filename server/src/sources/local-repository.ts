@@ -4,29 +4,27 @@ import { join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { GitSource } from './git-url.ts'
 
-/** The rule for which repositories on this machine a deployment may read. */
+/** Says which repositories on this machine a deployment may read. */
 export interface FileRule {
-  /** True for the operator's account in local mode: it may read everything outside the data directory. */
+  /** For the operator's account in local mode: everything outside the data directory. */
   readonly everywhere: boolean
-  /** The folders whose repositories every account may deploy. */
+  /** Every account may deploy repositories in these folders. */
   readonly below: readonly string[]
-  /** Nothing in this folder is ever read, by any path. */
+  /** Never read, by any path. */
   readonly dataDirectory: string
 }
 
-/** A repository on this machine that was opened before it was checked, so that nobody can exchange it in between. */
+/** A repository on this machine. It was opened before the check, so that nobody can exchange it afterwards. */
 export interface OpenedRepository {
   readonly folder: FileHandle
-  /** The path without symbolic links. */
   readonly realPath: string
 }
 
-/** True when the rule allows any repository on this machine. */
 export const allowsFiles = ({ everywhere, below }: FileRule): boolean => everywhere || below.length > 0
 
 /**
- * Opens the folder with git's own files in the repository of a `file:` address, bare or not. The caller closes it.
- * Returns why it cannot be read, as a clause without a subject.
+ * Opens the folder of git's files in a repository, bare or not. The caller closes it. Returns the reason, as a clause
+ * without a subject, when it cannot be read.
  */
 export async function openRepository(source: GitSource, rule: FileRule): Promise<OpenedRepository | string> {
   const missing = 'leads to no git repository'
@@ -35,7 +33,7 @@ export async function openRepository(source: GitSource, rule: FileRule): Promise
     for (const candidate of [join(path, '.git'), path]) {
       const opened = await openFolder(candidate)
       if (opened === null) continue
-      // A folder that an account may not read looks missing, so that nobody can find out which files the machine has.
+      // A forbidden folder looks missing, so that nobody can find out which files exist here.
       const refusal = rule.everywhere ? insideMessage : missing
       const problem = (await isAllowed(opened.realPath, rule)) ? await gitFolderProblem(opened, missing) : refusal
       if (problem === null) return opened
@@ -48,7 +46,7 @@ export async function openRepository(source: GitSource, rule: FileRule): Promise
   }
 }
 
-/** Returns the reason why a repository cannot be read, as a clause without a subject; null when it can. */
+/** Returns why a repository cannot be read, as a clause without a subject; null when it can. */
 export async function fileProblem(source: GitSource, rule: FileRule): Promise<string | null> {
   const opened = await openRepository(source, rule)
   if (typeof opened === 'string') return opened
@@ -87,7 +85,7 @@ async function gitFolderProblem({ folder }: OpenedRepository, missing: string): 
     ['HEAD', 'objects', 'objects/info/alternates'].map((name) => stat(join(at, name)).catch(() => null)),
   )
   if (head?.isFile() !== true || objects?.isDirectory() !== true) return missing
-  // Git sees only this repository.
+  // The other repository is outside git's view.
   if (alternates)
     return 'leads to a repository that borrows objects of another. Run git repack -ad in it, and delete objects/info/alternates'
   return null

@@ -7,18 +7,13 @@ import { createGitCache, gitCacheFolders } from './git-cache.ts'
 import { createSources, type Sources } from './sources.ts'
 
 export interface SourcesParts {
-  /** The folder of git in the data directory. */
   readonly directory: string
-  /** Runs git. */
   readonly confined: Confined
-  /** The environment of git. */
   readonly environment: Readonly<Record<string, string>>
-  /** The socket of the ssh agent of the user who runs the server; null without one. */
+  /** The agent of the user who runs the server. */
   readonly sshAgent: string | null
-  /** The most bytes of a commit. */
   readonly mostSourceBytes: number
   readonly caches: Pick<Caches, 'use'>
-  /** The addresses that the server may connect to for tenants. */
   readonly outbound: Outbound
 }
 
@@ -40,11 +35,6 @@ export async function openSources(parts: SourcesParts): Promise<Sources> {
   })
 }
 
-/**
- * Lists the caches of repositories.
- *
- * @param directory the folder of git in the data directory
- */
 export const repositoryCacheFolders = (directory: string): Promise<string[]> => gitCacheFolders(cachesOf(directory))
 
 const cachesOf = (directory: string): string => join(directory, 'caches')

@@ -8,7 +8,7 @@ import { allowsFiles, type FileRule, openRepository } from './local-repository.t
 import { SourceError } from './source-error.ts'
 import type { DeployKey, HostKeys } from './ssh.ts'
 
-/** A remote repository, with the resolved address of its host and the credentials for it. */
+/** A remote repository, with its resolved address and its credentials. */
 export interface Remote {
   readonly source: GitSource
   readonly url: string
@@ -16,11 +16,11 @@ export interface Remote {
   git(args: readonly string[], writable: readonly string[], onOutput?: (chunk: Buffer) => void): Promise<GitResult>
   /** Returns the name of the default branch and the commit at its tip. */
   defaultBranch(): Promise<{ readonly name: string; readonly commit: string }>
-  /** Returns the commit that a remote reference names; null when there is no such reference. */
+  /** Returns the commit of a remote reference; null when the reference does not exist. */
   tipOf(ref: string): Promise<string | null>
-  /** True when the remote lists a reference. Does not use the cache. */
+  /** True when the remote can list a reference. Does not use the cache. */
   answers(): Promise<boolean>
-  /** Returns the credentials for an address with the same origin, and none for other addresses. */
+  /** Returns no credentials for an address of another origin. */
   credentialsFor(url: string): RepositoryCredentials
   close(): Promise<void>
 }
@@ -42,11 +42,8 @@ export interface RemoteRequest {
   readonly gitUrl: string
   readonly credentials: RepositoryCredentials
   readonly hostKeys: HostKeys
-  /** The rule for repositories on this machine. */
   readonly files: FileRule
-  /** True when ssh may use the operator's keys. */
   readonly useAgent: boolean
-  /** The path of the submodule, when the repository is fetched for one. */
   readonly submodule?: string
 }
 
@@ -113,12 +110,13 @@ export async function connect(
   }
 }
 
-/** Longer than any relevant line. */
 const mostLine = 10_000
-/** The remote reports at most two lines about a reference. */
 const mostLines = 2
 
-/** Keeps the first lines with this ending, from an output of any length. Each character stands for a byte. */
+/**
+ * Keeps only the first lines with this ending, because the output can have any length. Each character stands for a
+ * byte.
+ */
 function createLineFilter(end: string) {
   const kept: string[] = []
   let rest = ''
@@ -139,7 +137,7 @@ function refused({ submodule }: RemoteRequest, problem: string): SourceError {
   return new SourceError('submodule_refused', `The address of the submodule ${submodule} ${problem}.`)
 }
 
-/** True when a token can be sent to an address: over https, and in local mode also over http. */
+/** Tokens are sent over https only, in local mode also over http. */
 export function takesToken(source: GitSource, options: { readonly allowHttp: boolean }): boolean {
   return source.protocol === 'https' || (source.protocol === 'http' && options.allowHttp)
 }
@@ -155,7 +153,6 @@ function originOf(source: GitSource): string | null {
   return protocol === 'file' ? null : new URL(url).origin
 }
 
-/** Returns the host of an address, with its port. */
 const sshHost = ({ host, port }: Pick<GitSource, 'host' | 'port'>): string => `${host?.toLowerCase()}:${port}`
 
 function sshOf(source: GitSource, { credentials, useAgent, hostKeys }: RemoteRequest): SshRemote | null {
@@ -175,7 +172,7 @@ async function pinnedAddresses(
   if (host === null || port === null || outbound.mode === 'any') return undefined
   const [first, ...more] = await resolved(outbound, host)
   if (protocol !== 'ssh' || more.length === 0) return { host, port, addresses: [first, ...more] }
-  // Git tries each address in turn, as curl does. Ssh takes one address, and does not report why a connection failed.
+  // Git tries each address in turn, as curl does. Ssh takes one address, and does not say why a connection failed.
   for (const address of [first, ...more]) {
     if (await accepts(address, port, signal)) return { host, port, addresses: [address] }
   }

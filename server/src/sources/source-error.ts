@@ -3,7 +3,7 @@ export class SourceError extends Error {
   override readonly name = 'SourceError'
   /** Stable and machine-readable, such as `unknown_branch`. */
   readonly code: string
-  /** The message without the advice, which names fields of the request. */
+  /** The message without its advice, which names fields of the request. */
   readonly problem: string
 
   constructor(code: string, problem: string, advice = '') {
@@ -13,10 +13,9 @@ export class SourceError extends Error {
   }
 }
 
-/** The failures whose messages also fit a submodule. */
+/** The messages of these failures also fit a submodule. */
 const named = new Set(['submodule_refused', 'host_key_changed', 'too_many_hosts'])
 
-/** The advice for a submodule, by error code. A submodule gets its address and its commit from its parent. */
 const advice: Readonly<Record<string, string>> = {
   repository_refused:
     'Check its address in .gitmodules. git_token and stored credentials are only for the host of git_url: elsewhere it must be ' +
@@ -26,10 +25,10 @@ const advice: Readonly<Record<string, string>> = {
 }
 
 /**
- * Rethrows a submodule's failure with advice for the owner of the parent, who has set neither the submodule's address
- * nor its commit. Rethrows other errors unchanged.
+ * Rethrows a submodule's failure with advice for the owner of the parent, because a submodule gets its address and
+ * commit from its parent. Rethrows other errors unchanged.
  *
- * @param path of the submodule; `null` for the repository itself
+ * @param path the submodule; `null` for the repository itself
  */
 export function namingSubmodule(path: string | null): (error: unknown) => never {
   return (error) => {

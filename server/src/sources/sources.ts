@@ -27,16 +27,16 @@ export { SourceError } from './source-error.ts'
 
 export type GitAccess = Pick<FetchRequest, 'credentials' | 'hostKeys'>
 
-/** Fetches commits from git repositories, through caches that return no commit that the remote would refuse. */
+/** Fetches commits, through caches that return no commit that the remote would refuse. */
 export interface Sources {
   /**
-   * Fetches one commit into the request's directory, with submodules but without history. Rejects with a `SourceError`
+   * Fetches one commit with its submodules, without history, into the request's directory. Rejects with a `SourceError`
    * that says what is wrong with the repository, or with the signal's reason.
    */
   fetch(request: FetchRequest, signal: AbortSignal): Promise<FetchedSource>
   /** Writes the files of an uploaded source into the request's directory, like `fetch`. */
   fetchUploaded(request: UploadRequest, signal: AbortSignal): Promise<CommitInfo | null>
-  /** Returns the bytes of a project's caches. Stops counting above `enough` and returns the number so far. */
+  /** Returns the bytes of a project's caches. Stops counting above `enough`. */
   cacheSize(projectId: string, enough?: number): Promise<number>
   removeProject(projectId: string): Promise<void>
 }
@@ -66,9 +66,7 @@ export interface FetchRequest {
   readonly commit: string | null
   readonly credentials: RepositoryCredentials
   readonly hostKeys: HostKeys
-  /** The rule for repositories on this machine. */
   readonly files: FileRule
-  /** True when ssh may use the operator's keys. */
   readonly useAgent: boolean
   readonly directory: string
 }
@@ -81,18 +79,13 @@ export interface FetchedSource {
   /** Null when a commit was requested without a branch. */
   readonly branch: string | null
   readonly commit: string
-  /** Null when it could not be read. */
   readonly info: CommitInfo | null
 }
 
-/** Limits on submodules: a repository with more is a mistake or an attack. */
+/** A repository with more is a mistake or an attack. */
 const deepest = 8
 const mostSubmodules = 100
 
-/**
- * Fetches one commit of a repository into the request's directory, with submodules but without history. Rejects with a
- * `SourceError` that says what is wrong with the repository.
- */
 export async function fetchSource(
   dependencies: FetchDependencies,
   request: FetchRequest,
@@ -121,10 +114,6 @@ export async function fetchSource(
   }
 }
 
-/**
- * Writes the files of an uploaded source into the request's directory, with submodules, and returns the information in
- * its commit. Rejects with a `SourceError`.
- */
 async function fetchUploaded(
   dependencies: FetchDependencies,
   request: UploadRequest,
@@ -139,8 +128,8 @@ async function fetchUploaded(
 }
 
 /**
- * Returns the reference whose tip is the requested commit, if there is one. Always asks the remote: a commit that is
- * still in the cache but no longer at the remote must not be found.
+ * Returns the reference whose tip is this commit, if there is one. Always asks the remote: a commit that only the cache
+ * still has must not be found.
  */
 async function findRef(remote: Remote, branch: string | null, commit: string | null): Promise<string | null> {
   const tip = branch === null ? 'HEAD' : headOf(branch)
@@ -150,22 +139,20 @@ async function findRef(remote: Remote, branch: string | null, commit: string | n
 const headOf = (branch: string): string => `refs/heads/${branch}`
 
 interface FetchContext extends FetchDependencies, Pick<FetchRequest, 'projectId' | 'files' | 'useAgent' | 'hostKeys'> {
-  /** Counts down across all submodules of the repository. */
+  /** Shared by all submodules of the repository. */
   readonly budget: { submodules: number }
   readonly signal: AbortSignal
 }
 
-/** A revision to check out into a folder; the default branch if it names nothing. */
 interface Tree extends Revision {
   readonly directory: string
   readonly depth: number
-  /** The path of the submodule in its parent; `null` for the repository itself. */
   readonly submodule: string | null
 }
 
 /**
- * Fetches and checks out a tree with its submodules. Returns its commit and, for the repository itself, the information
- * in the commit; also the branch, if it is the default branch.
+ * Fetches and checks out a tree with its submodules. The result has the information in the commit only for the
+ * repository itself, and the branch only if it is the default branch.
  */
 async function fetchTree(context: FetchContext, remote: Remote, tree: Tree): Promise<FetchedSource> {
   const { git, cache, projectId, signal } = context
@@ -189,8 +176,8 @@ async function fetchTree(context: FetchContext, remote: Remote, tree: Tree): Pro
 }
 
 /**
- * Works with a cache, and repeats the work with an empty cache if the first may be damaged. Git prints the same message
- * for a damaged cache and a damaged remote. If the remote still answers, the cache counts as damaged.
+ * Repeats `work` with an empty cache if the first attempt failed and the remote still answers. Git prints the same
+ * message for a damaged cache and a damaged remote.
  */
 async function withEmptyAfterDamage<T>(
   folder: CacheFolder,
@@ -207,7 +194,7 @@ async function withEmptyAfterDamage<T>(
   }
 }
 
-/** The failures that a damaged cache can also cause. */
+/** A damaged cache can cause these failures, too. */
 const ofEitherSide = new Set(['repository_unreachable', 'repository_refused', 'checkout_failed'])
 
 /** Fetches the tip of the default branch and asks for the branch's name at the same time. */
@@ -216,12 +203,12 @@ async function fetchDefaultBranch(
   into: (revision: Revision) => Promise<string>,
 ): Promise<{ branch: string; commit: string }> {
   const [asked, fetched] = await Promise.allSettled([remote.defaultBranch(), into({ ref: 'HEAD', hash: null })])
-  // If both fail, the error from the branch query explains more.
+  // If both failed, the error of the question explains more.
   if (asked.status === 'rejected') throw asked.reason
   if (fetched.status === 'rejected') throw fetched.reason
   const { name: branch, commit } = asked.value
   if (fetched.value === commit) return { branch, commit }
-  // A push or a change of the default branch happened in between.
+  // The branch moved, or another branch became the default.
   return { branch, commit: await into({ ref: headOf(branch), hash: null }) }
 }
 
@@ -229,7 +216,7 @@ async function fetchDefaultBranch(
 const noFiles = (files: FileRule): FileRule => ({ ...files, everywhere: false, below: [] })
 
 interface Parent extends Pick<Remote, 'credentialsFor'> {
-  /** Null when the parent has no address, as for an uploaded source. */
+  /** Null for an uploaded source. */
   readonly url: string | null
 }
 
@@ -272,13 +259,12 @@ async function fetchSubmodule(
   }
 }
 
-/** A commit to fetch: by a reference of the remote, its hash, or both. */
 interface Revision {
   readonly ref: string | null
   readonly hash: string | null
 }
 
-/** The reference in a cache to the last fetched commit, which the next fetch can build on. */
+/** Refers to the last fetched commit, so that the next fetch downloads less. */
 const kept = 'refs/fairlead/last'
 
 async function fetchInto(
@@ -294,7 +280,7 @@ async function fetchInto(
   const parse = [`--git-dir=${cache.path}`, 'rev-parse', `${kept}^{commit}`]
   const parsed = () => git.run(parse, { writable: [cache.path], signal })
   if (ref === null && hash !== null) {
-    // The hash may belong to a tag, which stands for a commit, or to files.
+    // The hash may belong to a tag of a commit, or to files.
     const { stdout } = await parsed()
     if (stdout.trim() !== hash) throw notCommit(remote.source, hash, stdout.trim())
     return hash
@@ -302,14 +288,14 @@ async function fetchInto(
   // A branch names a commit. The reference's file contains its hash, so no further process is needed.
   const commit = (await hashIn(join(cache.path, kept))) ?? (await succeed(parsed())).stdout.trim()
   if (hash !== null && commit !== hash) {
-    // The branch moved between the query and the fetch.
+    // The branch moved after the question for its tip.
     return fetchInto(git, cache, remote, { ref: null, hash }, signal)
   }
   return commit
 }
 
 function fetchOnce(cache: CacheFolder, remote: Remote, { ref, hash }: Revision): Promise<GitResult> {
-  // Git skips objects that it has. For a commit requested by its hash, `--refetch` makes git ask the remote.
+  // Git asks for no object that it has. `--refetch` makes it ask the remote for a commit known by its hash.
   const how = ref === null ? ['--refetch'] : []
   const what = ref ?? hash ?? ''
   const fetch = ['fetch', '--quiet', '--depth=1', '--no-tags', ...how, '--', remote.url, `+${what}:${kept}`]
@@ -317,8 +303,8 @@ function fetchOnce(cache: CacheFolder, remote: Remote, { ref, hash }: Revision):
 }
 
 /**
- * Returns the hash in a reference's file (gitrepository-layout(5)); `null` when the file contains something else. Git's
- * user could have put anything there, so this follows no link and waits for no pipe.
+ * Returns the hash in a reference's file (gitrepository-layout(5)); `null` for other content. Git's user could have put
+ * anything there, so this follows no link and waits for no pipe.
  */
 async function hashIn(path: string): Promise<string | null> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => null)
@@ -333,5 +319,5 @@ async function hashIn(path: string): Promise<string | null> {
   }
 }
 
-/** The length of a SHA-256 hash in hexadecimal digits. */
+/** A SHA-256 hash in hexadecimal digits. */
 const longestHash = 64

@@ -6,25 +6,22 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { OsUser } from '../platform/users.ts'
 
-/** The known keys of ssh hosts for one app. A host is named with its port, such as `example.com:22`. */
+/** The known keys of ssh hosts for one app. A host has its port: `example.com:22`. */
 export interface HostKeys {
   /** Resolves to the key's type and its base64 text; null for an unknown host. */
   keyOf(host: string): Promise<string | null>
   /**
-   * Stores the key of a new host. Resolves to false when another key was stored in between, and rejects with a
-   * `SourceError` when the app knows too many hosts.
+   * Resolves to false when another key was stored in between. Rejects with a `SourceError` when the app knows too many
+   * hosts.
    */
   keep(host: string, key: string): Promise<boolean>
 }
 
-/** The agent and the known host key of ssh for one run of git. */
 export interface SshAccess {
-  /** The folder with only the socket and the known key of the host. */
   readonly folder: string
-  /** The path of the agent's socket; null without an agent. */
   readonly agent: string | null
   readonly knownHosts: string
-  /** Returns the host key in `knownHosts`, where ssh stores the key of a new host; null when there is none. */
+  /** Returns the host's key in `knownHosts`, where ssh stores a new one; null without a key. */
   metKey(): Promise<string | null>
   close(): Promise<void>
 }
@@ -33,18 +30,18 @@ export interface SshAccess {
 export const hostAlias = 'repository'
 
 /**
- * Creates a folder for one run of git, with a separate socket in front of an agent. The agent is the operator's, which
- * serves only its own user while git may run as another, or an agent in this process with a deploy key. After git has
- * ended, nothing leads to the agent any more.
+ * Creates a folder for one run of git, with a new socket in front of an agent: the operator's agent, which serves only
+ * its own user while git may run as another, or an agent in this process with a deploy key. After git has ended, the
+ * socket is gone.
  *
- * @param given.agent the path of the operator's agent (`SSH_AUTH_SOCK`), a deploy key, or null for none
- * @param given.hostKey the known key of the host; null for an unknown host
+ * @param given.agent the path of the operator's agent (`SSH_AUTH_SOCK`), a deploy key, or null
+ * @param given.hostKey null for an unknown host
  */
 export async function openSshAccess(
   given: { readonly agent: string | DeployKey | null; readonly hostKey: string | null },
   { user }: { readonly user: OsUser | null },
 ): Promise<SshAccess> {
-  // The path of a socket may have only 107 bytes, which a data directory can exceed.
+  // A socket's path is limited to 107 bytes, which a data directory can exceed.
   const folder = await mkdtemp(join(tmpdir(), 'fairlead-ssh-'))
   const { agent, hostKey } = given
   const path = join(folder, 'agent')
@@ -87,7 +84,6 @@ function serve(client: Socket, agent: string | DeployKey): void {
   }
 }
 
-/** More than any host key takes. */
 const mostKeyBytes = 8 * 1024
 const keyLine = new RegExp(`^${hostAlias} ((?:ssh|ecdsa)-[a-z0-9-]{1,40} [A-Za-z0-9+/]{1,4000}={0,2})$`, 'm')
 
@@ -107,18 +103,14 @@ async function keyIn(path: string): Promise<string | null> {
   }
 }
 
-/*
- * The protocol between ssh and its agent (draft-ietf-sshm-ssh-agent): each message has its length in four bytes, its
- * type in one byte, and its content.
+/**
+ * The protocol between ssh and its agent (draft-ietf-sshm-ssh-agent). A message has its length in four bytes, its type
+ * in one byte, and its content. A string (RFC 4251) has its length in four bytes.
  */
 const types = { failure: 5, listKeys: 11, keys: 12, sign: 13, signature: 14 } as const
-/** More than any request of ssh takes. */
 const mostMessageBytes = 64 * 1024
 
-/**
- * Serves ssh as an agent with one key: it returns the public part, and signs. The private part never leaves this
- * process.
- */
+/** Serves ssh as an agent with one key. The private part never leaves this process. */
 function serveKey(client: Socket, key: DeployKey): void {
   let received = Buffer.alloc(0)
   client.on('error', () => client.destroy())
@@ -149,18 +141,17 @@ function answerTo(message: Buffer, key: DeployKey): Buffer {
   return Buffer.of(types.failure)
 }
 
-/** Reads a string of the ssh protocol; undefined when the message ends too early. */
+/** Returns undefined when the message ends too early. */
 function stringAt(message: Buffer, at: number): { readonly bytes: Buffer; readonly end: number } | undefined {
   if (message.length < at + 4) return undefined
   const end = at + 4 + message.readUInt32BE(at)
   return end > message.length ? undefined : { bytes: message.subarray(at + 4, end), end }
 }
 
-/** An app's key for its repository only. */
 export interface DeployKey {
-  /** The private part, as PKCS#8 in PEM. */
+  /** PKCS#8 in PEM. */
   readonly privateKey: string
-  /** The public part in the form of `authorized_keys`, without a comment. */
+  /** As in `authorized_keys`, without a comment. */
   readonly publicKey: string
 }
 
@@ -177,10 +168,8 @@ export function makeDeployKey(): DeployKey {
   }
 }
 
-/** Returns the bytes of a public key in ssh's format (RFC 8709). */
 const blobOf = (publicKey: string): Buffer => Buffer.from(publicKey.split(' ')[1] ?? '', 'base64')
 
-/** Returns the signature of `data` in ssh's format (RFC 8709). */
 function signatureOf({ privateKey }: Pick<DeployKey, 'privateKey'>, data: Buffer): Buffer {
   return Buffer.concat([sshString(keyType), sshString(sign(null, data, createPrivateKey(privateKey)))])
 }
@@ -188,7 +177,6 @@ function signatureOf({ privateKey }: Pick<DeployKey, 'privateKey'>, data: Buffer
 export const fingerprintOf = (publicKey: string): string =>
   `SHA256:${createHash('sha256').update(blobOf(publicKey)).digest('base64').replace(/=+$/, '')}`
 
-/** Returns a string of the ssh protocol (RFC 4251): its length in four bytes, and its bytes. */
 function sshString(content: string | Buffer): Buffer {
   const bytes = Buffer.from(content as string)
   const length = Buffer.alloc(4)

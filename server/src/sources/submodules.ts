@@ -3,7 +3,7 @@ export interface Submodule {
   readonly url: string
 }
 
-/** Parses the output of `git config --list -z` for a `.gitmodules`, and skips entries without a path or an address. */
+/** Parses the output of `git config --list -z` for a `.gitmodules`. Skips entries without a path or an address. */
 export function parseGitmodules(listed: string): Submodule[] {
   const found = new Map<string, { path?: string; url?: string }>()
   for (const entry of listed.split('\0')) {

@@ -1,22 +1,20 @@
 import { SourceError } from './source-error.ts'
 
-/** Limits on the files of a commit; a commit with more is not an app, or attacks the disk. */
+/** A commit with more is not an app, or attacks the disk. */
 const mostEntries = 200_000
 const deepest = 100
 const longestPath = 2_000
-/** The smallest space of an entry on the disk, in bytes. */
 const entryBytes = 4_096
 
-/** The results of a commit's listing, without its size. */
+/** What a listing of a commit says, besides its size. */
 export interface TreeSummary {
-  /** The commits of the submodules, by path. */
   readonly submodules: ReadonlyMap<string, string>
   readonly hasGitmodules: boolean
 }
 
 /**
- * Reads the output of `git ls-tree -r -t -l -z` (git-ls-tree(1)) as it arrives, and throws a `SourceError` as soon as
- * the files exceed a limit on number, depth or size: a tree of some kilobytes can name any number of files.
+ * Reads the output of `git ls-tree -r -t -l -z` as it arrives, and throws a `SourceError` as soon as a limit on number,
+ * depth or size is exceeded: a tree of some kilobytes can name any number of files.
  */
 export function createTreeReader(mostBytes: number): { read(chunk: Buffer): void; summary(): TreeSummary } {
   const submodules = new Map<string, string>()

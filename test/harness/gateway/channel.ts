@@ -1,5 +1,5 @@
 import { createClient, type GatewayClient } from '../../../server/src/gateway/client.ts'
-import { createKnown } from '../../../server/src/gateway/desired.ts'
+import { createDesiredState } from '../../../server/src/gateway/desired.ts'
 import { createListeners } from '../../../server/src/gateway/link.ts'
 import type { Refusal, RefusedEndpoint, Settlement, ToEngine } from '../../../server/src/gateway/protocol/calls.ts'
 import { createCalls, serveCalls } from '../../../server/src/gateway/protocol/rpc.ts'
@@ -51,7 +51,7 @@ export function createGateway(
     call: calls.call,
     onRefused: refusals.add,
     onUncertified: () => () => {},
-    known: createKnown(),
+    desired: createDesiredState(),
   })
 }
 

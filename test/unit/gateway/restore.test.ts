@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest'
-import type { Known } from '../../../server/src/gateway/desired.ts'
+import type { DesiredState } from '../../../server/src/gateway/desired.ts'
 import { type Connection, connectionLost, restore } from '../../../server/src/gateway/link.ts'
 
 /** Apps that a gateway should have, but does not have. */
-const knownApps = (...ids: string[]): Known =>
+const desiredApps = (...ids: string[]): DesiredState =>
   ({
     apps: new Map(ids.map((appId) => [appId, { appId, address: { port: 1 }, upstream: null }])),
     names: { all: () => [], of: () => [] },
     certificates: new Map(),
     answers: new Map(),
-  }) as unknown as Known
+  }) as unknown as DesiredState
 
 /** A connection whose calls to open an address end as `open` says. */
 function connection(open: (appId: string, attempt: number) => void) {
@@ -39,7 +39,7 @@ it('a taken address is retried until it is free, and nothing else waits for it',
     if (appId === 'taken' && !isFree) throw failure('EADDRINUSE')
   })
   const { lines, given: logger } = log()
-  await restore(given, { known: knownApps('taken', 'free'), isListening: true }, logger)
+  await restore(given, { desired: desiredApps('taken', 'free'), isListening: true }, logger)
   expect(calls).toEqual(['open taken', 'open free', 'listen'])
   expect(lines).toHaveLength(1)
   await expect.poll(() => times(calls, 'open taken')).toBeGreaterThan(2)
@@ -53,7 +53,7 @@ it('a taken address is not retried once the connection is lost', async () => {
   const { calls, given } = connection((_, attempt) => {
     throw failure(attempt === 1 ? 'EADDRINUSE' : connectionLost)
   })
-  await restore(given, { known: knownApps('taken'), isListening: false }, log().given)
+  await restore(given, { desired: desiredApps('taken'), isListening: false }, log().given)
   await expect.poll(() => calls).toEqual(['open taken', 'open taken'])
 })
 
@@ -61,7 +61,7 @@ it('a broken connection ends the restoring', async () => {
   const { given } = connection(() => {
     throw failure(connectionLost)
   })
-  await expect(restore(given, { known: knownApps('one'), isListening: false }, log().given)).rejects.toThrow(
+  await expect(restore(given, { desired: desiredApps('one'), isListening: false }, log().given)).rejects.toThrow(
     connectionLost,
   )
 })

@@ -3,7 +3,6 @@ import type { Detector } from './detector.ts'
 import { findDevelopmentServer, refuseLine } from './development-servers.ts'
 import { programsOf } from './shell-lines.ts'
 
-/** Detects apps whose `fairlead.json` has a start. */
 export const command: Detector = {
   name: 'command',
   recognises: 'a fairlead.json with a "start" command',

@@ -8,26 +8,24 @@ import { versionFiles } from './node/versions.ts'
 
 const configFiles = ['deno.json', 'deno.jsonc'] as const
 
-/** Conventional start files. */
 const mains = ['main.ts', 'main.tsx', 'main.js', 'server.ts', 'server.js', 'mod.ts', 'index.ts']
 
-/** Start files, also in `src/`, for an app without other Deno files. */
 const soleMains = [...mains, ...mains.map((name) => `src/${name}`)]
 
 /** Code that only Deno runs: the Deno API, and packages of its registry. */
 const isForDeno = (code: string): boolean =>
   /\bDeno\.(?:serve|listen|env|args|readTextFile)\b|\bfrom\s+["']jsr:/.test(code)
 
-/** Imports by URL, which browsers also support. */
+/** Browsers support imports by URL, too. */
 const importsAddresses = (code: string): boolean => /\bfrom\s+["']https:\/\/(?:deno\.land|jsr\.io|esm\.sh)\//.test(code)
 
-/** The tasks that start an app in production, in order of precedence. */
+/** In order of precedence. */
 const startTasks = ['start', 'serve', 'preview']
 
 /** Packages are stored in the release, so that it can restart without the registry. */
 const env = { DENO_DIR: '.deno', DENO_NO_UPDATE_CHECK: '1' }
 
-/** Detects Deno apps. A file without a task runs with all Deno permissions, because Fairlead provides the sandbox. */
+/** A file without a task runs with all Deno permissions, because Fairlead provides the sandbox. */
 export const deno: Detector = {
   name: 'deno',
   recognises: 'a deno.json with a "start" task, or beside a main.ts',
@@ -39,7 +37,7 @@ export const deno: Detector = {
     const isOwners = settings.start?.[0] === 'deno'
     const sole = config === undefined && !app.has('package.json') ? findSole(app) : undefined
     if (config === undefined && !app.has('deno.lock') && sole === undefined && !isOwners) return null
-    // A Deno configuration only for tools does not turn a Node app into a Deno app.
+    // A Deno configuration for tools does not make a Node app a Deno app.
     const read = config === undefined ? noTasks : readTasks(app, config)
     if (!read.ok) return read
     const tasks = read.value
@@ -88,7 +86,6 @@ function planStart(app: SourceTree, tasks: Tasks, sole: string | undefined): Com
   return main === undefined ? null : { argv: ['deno', 'run', '--allow-all', main], env }
 }
 
-/** Downloads the imports of the configuration, the lock file and the start file. */
 function planInstall(app: SourceTree, tasks: Tasks, sole: string | undefined): Command {
   const words = startTasks.flatMap((name) => tasks.get(name)?.split(/\s+/) ?? [])
   const named = words.find((word) => /^[\w@][\w@./-]*\.[cm]?[jt]sx?$/.test(word) && app.has(word.split('/')[0] ?? ''))

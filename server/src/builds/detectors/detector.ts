@@ -5,20 +5,19 @@ import type { AppSettings } from '../fairlead-json.ts'
 import type { PlanFailure, Result } from '../result.ts'
 import type { SourceTree } from '../tree.ts'
 
-/** A way to build and start apps. To add a language, add a detector to the list. */
+/** To add a language, add a detector to the list. */
 export interface Detector {
   readonly name: string
-  /** The signs of such an app, in words for the failure `not_recognised`. */
+  /** Completes the failure `not_recognised`. */
   readonly recognises: string
-  /** The files whose text `detect` reads; a `*` stands for any part of a name. */
+  /** `detect` reads the text of these files; a `*` stands for any part of a name. */
   readonly files: readonly string[]
-  /** Programs that the detector's commands need, unless a detection names fewer. */
+  /** For its commands, unless a detection names fewer. */
   readonly tools: readonly Tool[]
-  /** Variables that name cache folders for build commands. */
+  /** These variables name cache folders for build commands. */
   readonly caches: NonNullable<Command['caches']>
-  /** True when its builds may create a static site. */
   readonly makesSites?: true
-  /** Variables that depend on the limits of a build and an app. */
+  /** Depend on the limits of a build and an app. */
   readonly settings?: Command['settings']
   /** Reads the tree. Null for other apps; a failure ends the plan, in every detector. */
   detect(source: DetectorSource): Result<Detection> | null
@@ -27,65 +26,56 @@ export interface Detector {
 export interface Tool {
   readonly program: string
   readonly missing: PlanFailure
-  /** The Debian packages that contain the program. */
   readonly packages?: string
-  /** True for an additional version of a program, which may be absent because few apps request it. */
+  /** An additional version of a program, which few apps request, so it may be absent. */
   readonly isExtra?: true
-  /** The arguments that print the version, and a pattern whose first group is the version. */
+  /** Prints the version, which is the first group of the pattern. */
   readonly version?: { readonly args: readonly string[]; readonly pattern: RegExp }
-  /**
-   * Arguments that succeed if the program is complete for builds, and the name of the part that is missing otherwise.
-   */
+  /** The arguments succeed if the program is complete for builds; otherwise `part` is missing. */
   readonly whole?: { readonly args: readonly string[]; readonly part: string }
 }
 
 export interface DetectorSource {
   readonly settings: AppSettings
   readonly repository: SourceTree
-  /** The same files, relative to the app's folder. */
   readonly app: SourceTree
-  /** True when `fairlead.json` or an earlier detector has a build. */
+  /** `fairlead.json` or an earlier detector has a build. */
   readonly builds: boolean
-  /** True when an earlier detector knows only a start for development. */
+  /** An earlier detector knows only a start for development. */
   readonly isRefused: boolean
-  /** The versions of the machine's programs, as far as they are known. */
   readonly versions: ReadonlyMap<string, string>
 }
 
 export interface Detection {
-  /** Starts the app; null when no start is known, which `advice` then explains. */
+  /** Null when no start is known; `advice` then explains what to do. */
   readonly start: Command | null
   readonly advice?: string
-  /** The programs that the app requests in specific versions. */
   readonly toolchain?: readonly ToolRequest[]
-  /** The failure, instead of `advice`, if no other detector knows how the app starts. */
+  /** The failure, instead of `advice`, if no other detector knows a start. */
   readonly refused?: PlanFailure
   /**
-   * Alternatives to `start`, with paths from the app's folder. The first whose files exist after the build replaces
-   * `start`.
+   * Alternatives to `start`, with paths from the app's folder. The first whose files exist after the build replaces it.
    */
   readonly outputs?: readonly StartOutput[]
-  /** Sentences for the build log: what was chosen and why, and warnings. */
+  /** For the build log: what was chosen and why, and warnings. */
   readonly notes?: readonly string[]
-  /** The tools of the detector that this app needs; all tools when absent. */
+  /** All tools of the detector when absent. */
   readonly programs?: readonly string[]
   /** The detectors whose packages are installed and whose builds run before this start. */
   readonly uses: 'all' | readonly string[]
-  /** Returns the commands that install packages, each with its folder. */
   install?(options: { readonly builds: boolean }): Result<readonly InstallCommand[]>
-  /** The build commands, unless `fairlead.json` has a build command. */
+  /** Unless `fairlead.json` has a build command. */
   readonly build?: readonly Command[]
-  /** Variables for owner's commands in `fairlead.json` and in a Procfile. */
+  /** For commands in `fairlead.json` and a Procfile. */
   readonly env?: Command['env']
-  /** Runs once before the release starts. */
   readonly release?: Command
-  /** True when the notes and the release command count even if another detector starts the app. */
+  /** Notes and release command count even if another detector starts the app. */
   readonly always?: true
 }
 
 export interface InstallCommand {
   readonly command: Command
-  /** The folder of the command, `.` for the top of the repository; the app's folder when absent. */
+  /** `.` is the top of the repository; the app's folder when absent. */
   readonly folder?: string
 }
 

@@ -1,16 +1,14 @@
 import { failed, quote } from '../result.ts'
 import type { Program } from './shell-lines.ts'
 
-/** A program for development that must not serve the public. */
 export interface DevelopmentServer {
-  /** The name for people, such as `vite` or `flask run`. */
   readonly tool: string
   readonly program: Program
-  /** The words of a shell line that replace it in production, if they are certain. */
+  /** These words replace it in production, if they are certain. */
   readonly instead: readonly string[] | null
 }
 
-/** True for arguments with which a program is a development server. */
+/** True for arguments that make a program a development server. */
 type Rule = (args: readonly string[]) => boolean
 
 const is =
@@ -33,10 +31,7 @@ const either =
 
 const informs = ['--version', '-v', '--help', '-h']
 
-/**
- * Development and preview servers of front ends and full-stack frameworks: they serve sources, or are only for a short
- * look.
- */
+/** They serve sources, or are only for a short look. */
 const servers: Readonly<Record<string, Rule>> = {
   'react-scripts': is('start'),
   'react-app-rewired': is('start'),
@@ -121,7 +116,7 @@ const servers: Readonly<Record<string, Rule>> = {
   rerun: always,
 }
 
-/** Programs that restart another program whenever a file changes. */
+/** They restart another program when a file changes. */
 const watchers: ReadonlySet<string> = new Set([
   'nodemon',
   'node-dev',
@@ -132,7 +127,6 @@ const watchers: ReadonlySet<string> = new Set([
   'tsc-watch',
 ])
 
-/** Returns the development server that a program is; `null` for other programs. */
 function developmentServerOf(program: Program): DevelopmentServer | null {
   const { name, args } = program
   const tool = [name, ...args.slice(0, 1)].join(' ').slice(0, 60)
@@ -157,7 +151,6 @@ function developmentServerOf(program: Program): DevelopmentServer | null {
 const pythonServers = new Set(['uvicorn', 'hypercorn', 'gunicorn', 'granian'])
 const reloadValue = /^--reload-(?:dir|include|exclude|delay|extra-file|engine)$/
 
-/** Returns the words as written, without matching flags, and without `valued` options and their values. */
 function without({ args, written }: Program, flag: RegExp, valued: RegExp): string[] {
   return written.filter((_, at) => {
     const [arg = '', before = ''] = [args[at], args[at - 1]]
@@ -168,10 +161,8 @@ function without({ args, written }: Program, flag: RegExp, valued: RegExp): stri
 const interpreters = new Set(['node', 'nodejs', 'bun', 'deno', 'tsx', 'ts-node'])
 const watchFlag = /^--(?:watch(?:-path)?(?:=.*)?|hot|watch-preserve-output)$/
 const inspectFlag = /^--inspect(?:-brk|-wait|-port|-publish-uid)?(?:=.*)?$/
-/** Options of Node-like interpreters that take a value. */
 const takesValue = new Set(['-r', '--require', '--import', '--loader', '--experimental-loader', '-C', '--conditions'])
 
-/** Returns the watch mode or debugger that the options of an interpreter turn on; `null` without these options. */
 function interpreted(program: Program, tool: string): DevelopmentServer | null {
   const { name, args, written } = program
   const isVerb = (arg: string) => arg === 'run' || arg === 'watch'
@@ -185,7 +176,6 @@ function interpreted(program: Program, tool: string): DevelopmentServer | null {
   return { tool: isWatched ? tool : `${name} --inspect`, program, instead: [name, ...kept] }
 }
 
-/** Options of watchers that take a value. */
 const valued = new Set([
   '-w',
   '--watch',
@@ -203,7 +193,7 @@ const valued = new Set([
 /** Returns the program that a watcher starts, if its words are certain. */
 function watched({ name, args, written }: Program): readonly string[] | null {
   if (name === 'tsc-watch' || name === 'pm2-dev') return null
-  // Supervisor has other options than nodemon.
+  // Supervisor's options differ from nodemon's.
   if (name === 'supervisor' && args[0]?.startsWith('-') === true) return null
   let at = 0
   let given: string | undefined
@@ -222,7 +212,6 @@ function watched({ name, args, written }: Program): readonly string[] | null {
   return [name === 'ts-node-dev' || name === 'tsnd' || /\.[cm]?tsx?$/.test(file) ? 'ts-node' : 'node', ...rest]
 }
 
-/** Returns the first program that must not serve the public. */
 export function findDevelopmentServer(programs: readonly Program[]): DevelopmentServer | undefined {
   for (const program of programs) {
     const found = developmentServerOf(program)
@@ -244,7 +233,6 @@ export function lineInstead({ program, instead }: DevelopmentServer, has: (name:
   return `${program.line.slice(0, program.from)}${instead.join(' ')}${program.line.slice(program.to)}`.trim()
 }
 
-/** Returns the failure for an owner's command that is for development. */
 export function refuseLine(where: string, { tool, instead }: DevelopmentServer): ReturnType<typeof failed> {
   const advice =
     instead === null

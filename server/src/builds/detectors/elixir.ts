@@ -11,7 +11,7 @@ const env = {
   RELEASE_DISTRIBUTION: 'none',
 }
 
-/** Detects Elixir apps, which are built as Mix releases. */
+/** Built as Mix releases. */
 export const elixir: Detector = {
   name: 'elixir',
   recognises: 'a mix.exs',
@@ -71,7 +71,6 @@ function builds(mix: string, hasRelease: boolean): (readonly [string, ...string[
   ]
 }
 
-/** Refuses versions that Mix itself would refuse. */
 function refuseElixir({ versions }: DetectorSource, mix: string) {
   const [, text] = /\belixir:\s*"([^"]+)"/.exec(mix) ?? []
   if (text === undefined) return null

@@ -6,22 +6,22 @@ import { ownersProgram } from './procfile.ts'
 import { debianTool, noteVersion, noteVersionFiles, refuseVersion } from './tools.ts'
 
 interface Main {
-  /** The path in the form for `go build`. */
+  /** In the form for `go build`. */
   readonly path: string
   readonly name: string
 }
 
 const env = {
-  // The git repository belongs to another user than the build, so Go cannot read its version.
+  // Another user owns the git repository, so Go cannot read its version.
   GOFLAGS: '-buildvcs=false -modcacherw',
   GOTOOLCHAIN: 'local',
   GIN_MODE: 'release',
 }
 
-/** The usual names of a server among several programs. */
+/** Usual names of the server among several programs. */
 const SERVERS = ['server', 'web', 'api', 'app', 'main', 'http']
 
-/** Detects Go apps. Programs are built into `bin/`, or to the path in a Procfile. */
+/** Programs are built into `bin/`, or to the path in a Procfile. */
 export const go: Detector = {
   name: 'go',
   recognises: 'a go.mod with a main package at the top or in cmd/',
@@ -140,7 +140,7 @@ function notesOf({ app, versions }: DetectorSource, main: Main | undefined): str
 /* The build constraints of Go: https://pkg.go.dev/cmd/go#hdr-Build_constraints, and `go/build` for the names of files. */
 
 /**
- * Returns the package of a file that `go build` compiles on this machine; null for other files.
+ * Returns the package of a file that `go build` compiles here; null for other files.
  *
  * @param minor the minor version of Go 1
  */
@@ -153,7 +153,6 @@ function builtPackage(path: string, text: string, minor = Number.POSITIVE_INFINI
   return clause !== null && fitsHeader(header, holds) ? clause : null
 }
 
-/** Returns a function that tells whether a build tag holds on this server. */
 function tagsOf(minor: number): (tag: string) => boolean {
   const fixed = new Set(['linux', 'unix', 'gc', 'cgo', architectures[process.arch] ?? process.arch])
   return (tag) => {
@@ -162,7 +161,6 @@ function tagsOf(minor: number): (tag: string) => boolean {
   }
 }
 
-/** Go's names of architectures, by Node's. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', ppc64: 'ppc64le' }
 
 const systems = new Set(
@@ -177,9 +175,7 @@ const processors = new Set(
   ).split(' '),
 )
 
-/**
- * Checks names such as `name_windows`, `name_arm64` and `name_linux_amd64`. Text before the first `_` does not count.
- */
+/** Such as `name_windows`, `name_arm64` and `name_linux_amd64`. The part before the first `_` does not count. */
 function fitsName(name: string, holds: (tag: string) => boolean): boolean {
   const [system = '', processor = ''] = name.split('_').slice(1).slice(-2)
   if (systems.has(system) && processors.has(processor)) return holds(system) && holds(processor)
@@ -187,7 +183,7 @@ function fitsName(name: string, holds: (tag: string) => boolean): boolean {
   return systems.has(last) || processors.has(last) ? holds(last) : true
 }
 
-/** Returns the lines before the package clause, without comments of several lines, and the name in it. */
+/** Returns the lines before the package clause, without comments of several lines, and its name. */
 function headOf(text: string): { readonly header: readonly string[]; readonly clause: string | null } {
   const header: string[] = []
   let isComment = false
@@ -228,13 +224,10 @@ function fitsHeader(header: readonly string[], holds: (tag: string) => boolean):
   }
 }
 
-/** No file needs a longer expression. The limit protects the recursive parser from a stack overflow. */
+/** No file needs more. The limit protects the recursive parser from a stack overflow. */
 const longestExpression = 2_000
 
-/**
- * Evaluates an expression such as `linux && (amd64 || !cgo)`. An invalid expression counts as true: Go reports the
- * error.
- */
+/** Such as `linux && (amd64 || !cgo)`. An invalid expression counts as true: Go reports the error. */
 function evaluate(expression: string, holds: (tag: string) => boolean): boolean {
   const code = expression.replace(/\s\/\/.*$/, '')
   if (code.length > longestExpression) return true

@@ -13,8 +13,8 @@ import { rust } from './rust.ts'
 import { staticSite } from './static-site.ts'
 
 /**
- * All detectors in order. The first detector that knows how the app starts is used. Apps in Ruby, PHP, Java and Elixir
- * often have a package.json for their pages; apps in Go and Rust are often tools next to a Node app.
+ * The first detector that knows a start is used. Apps in Ruby, PHP, Java and Elixir often have a package.json for their
+ * pages; apps in Go and Rust are often tools beside a Node app.
  */
 export const detectors: readonly Detector[] = [
   command,

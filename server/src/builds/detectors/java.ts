@@ -6,21 +6,18 @@ import { debianTool, noteVersionFiles, refuseVersion } from './tools.ts'
 
 const GRADLE_FILES = ['build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts']
 
-/**
- * By default, Java uses a share of the machine's memory, which exceeds the app's limit. These variables set the limit.
- */
+/** By default, Java takes a share of the machine's memory, which exceeds the app's limit. */
 const settings = {
   JAVA_TOOL_OPTIONS: '-XX:MaxRAM={memory}m -XX:MaxRAMPercentage=55',
   MAVEN_OPTS: '-Dmaven.repo.local={cache}/maven',
 }
 
-/** Port variables of frameworks. */
 const frameworkPorts = [
   '[ -n "$SERVER_PORT" ] || SERVER_PORT="$PORT"',
   'export SERVER_PORT QUARKUS_HTTP_PORT="$PORT" MICRONAUT_SERVER_PORT="$PORT"',
 ]
 
-/** Starts the jar of the build, whose name contains a version. `$1` is the folder, such as `target`. */
+/** The jar's name contains a version. `$1` is its folder, such as `target`. */
 const runJar = [
   ...frameworkPorts,
   'for jar in "$1"/quarkus-app/quarkus-run.jar "$1"/../quarkus-app/quarkus-run.jar "$1"/*-all.jar "$1"/*-jar-with-dependencies.jar "$1"/*.jar "$1"/*.war; do',
@@ -30,7 +27,7 @@ const runJar = [
   'echo "The build made no jar in $1/: add a Procfile with a \\"web:\\" line that names it." >&2; exit 1',
 ].join('\n')
 
-/** Starts the script that Gradle's `installDist` has created. */
+/** A script that Gradle's `installDist` has created. */
 const runInstalled = [
   ...frameworkPorts,
   'for file in build/install/*/bin/*; do',
@@ -40,16 +37,14 @@ const runInstalled = [
   'echo "The build made no program in build/install/: add a Procfile with a \\"web:\\" line that names it." >&2; exit 1',
 ].join('\n')
 
-/** The build program and its output. */
 interface Build {
   readonly tool: 'Maven' | 'Gradle'
-  /** The program of Debian; undefined with a wrapper, which downloads the program. */
+  /** Undefined with a wrapper, which downloads the program. */
   readonly program: 'mvn' | 'gradle' | undefined
   readonly command: Command
   readonly start: Command
 }
 
-/** Detects apps in Java, Kotlin or Scala that use Maven or Gradle. */
 export const java: Detector = {
   name: 'java',
   recognises: 'a pom.xml or a build.gradle',
@@ -130,7 +125,7 @@ function refuseJava({ app, versions }: DetectorSource) {
   const text = found?.[1]?.replace('_', '.')
   const major = text === undefined ? undefined : majorOf(text)
   if (text === undefined || major === undefined) return null
-  // A Gradle toolchain requires exactly this version; other settings name the lowest version.
+  // A Gradle toolchain requires exactly this version; other settings name the lowest.
   const range =
     from === 'build.gradle' && /(?:JavaLanguageVersion|jvmToolchain)/.test(found?.[0] ?? '') ? major : `>=${major}`
   return refuseVersion({ language: 'Java', program: 'javac', from, text, range }, versions)

@@ -6,7 +6,7 @@ import { toolVersion, versionIn } from '../version-files.ts'
 import type { Detector, DetectorSource } from './detector.ts'
 import { debianTool, noteVersionFiles, refuseVersion } from './tools.ts'
 
-/** The possible document roots, the most protective first. */
+/** Document roots, the most protective first. */
 const FOLDERS = ['public', 'web', '.']
 
 const composerEnv = { COMPOSER_NO_INTERACTION: '1' }
@@ -14,13 +14,11 @@ const laravelEnv = { APP_ENV: 'production', APP_DEBUG: 'false', LOG_CHANNEL: 'st
 const symfonyEnv = { APP_ENV: 'prod', APP_DEBUG: '0' }
 
 interface Composer {
-  /** The version range in `require.php`. */
   readonly php: string | undefined
-  /** True when Composer has something to install. */
   readonly installs: boolean
 }
 
-/** Detects PHP apps, which PHP's built-in server serves. */
+/** Served by PHP's built-in server. */
 export const php: Detector = {
   name: 'php',
   recognises: 'an index.php at the top, in public/ or in web/',
@@ -88,7 +86,6 @@ function readComposer(app: SourceTree): Result<Composer> {
   }
 }
 
-/** Refuses versions that Composer itself would refuse. */
 function refusePhp({ versions }: DetectorSource, { php: text }: Composer) {
   if (text === undefined) return null
   const asked = { language: 'PHP', program: 'php', from: 'composer.json', text, range: composerRange(text) }

@@ -6,7 +6,7 @@ import { type Detection, type Detector, type DetectorSource, shellLine } from '.
 import { findDevelopmentServer, lineInstead, refuseLine } from './development-servers.ts'
 import { programsOf } from './shell-lines.ts'
 
-/** Detects apps with a Procfile. A `start` in `fairlead.json` takes precedence. */
+/** A `start` in `fairlead.json` precedes the Procfile. */
 export const procfile: Detector = {
   name: 'procfile',
   recognises: 'a Procfile with a "web:" line',
@@ -58,12 +58,11 @@ function planWeb(web: string, app: SourceTree): Pick<Detection, 'start' | 'refus
   }
 }
 
-/** The processes of a Procfile, each a shell line. */
+/** Each is a shell line. */
 interface Procfile {
   readonly web: string
   /** Runs once before the release gets the address, such as a migration. */
   readonly release: string | undefined
-  /** The names of all other processes, at most ten. */
   readonly others: readonly string[]
 }
 

@@ -4,13 +4,12 @@ import { toolVersion, versionIn } from '../version-files.ts'
 import { type Detector, type DetectorSource, startLine } from './detector.ts'
 import { type AskedVersion, debianTool, noteVersionFiles, refuseVersion } from './tools.ts'
 
-/** Conventional start files. */
 const MAINS = ['app.rb', 'main.rb', 'server.rb']
 
 /** Sinatra, Rack and Rails each read another variable. */
 const env = { APP_ENV: 'production', RACK_ENV: 'production', LANG: 'C.UTF-8' }
 
-/** Gems are stored in the release, so that they survive the deletion of the cache. */
+/** Stored in the release, gems survive the deletion of the cache. */
 const bundleEnv = {
   ...env,
   BUNDLE_PATH: 'vendor/bundle',
@@ -19,17 +18,15 @@ const bundleEnv = {
 }
 const railsEnv = { RAILS_ENV: 'production', RAILS_LOG_TO_STDOUT: '1', RAILS_SERVE_STATIC_FILES: '1' }
 
-/** The facts about a Ruby app that its plan depends on. */
 interface RubyApp {
   readonly hasGemfile: boolean
   readonly isLocked: boolean
   readonly isRails: boolean
-  /** True when the app's packages include the gem. */
   has(gem: string): boolean
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Detects Ruby apps: Rails, anything with a `config.ru`, or a program. */
+/** Rails, anything with a `config.ru`, or a program. */
 export const ruby: Detector = {
   name: 'ruby',
   recognises: 'a config.ru, a Rails app or an app.rb',
@@ -101,7 +98,6 @@ function planBuild({ isRails, has, env: variables }: RubyApp): Command[] {
   return [{ argv: ['bundle', 'exec', 'rails', 'assets:precompile'], env: { ...variables, ...secrets } }]
 }
 
-/** Refuses versions that Bundler itself would refuse. */
 function refuseRuby({ app, versions }: DetectorSource) {
   const gemfile = app.read('Gemfile') ?? ''
   const [, line = ''] = /^[ \t]*ruby[ \t(]+([^#\n]+)/m.exec(gemfile) ?? []

@@ -6,7 +6,6 @@ import { toolVersion } from '../version-files.ts'
 import { type Detector, type DetectorSource, startLine } from './detector.ts'
 import { debianTool, noteVersionFiles, refuseVersion } from './tools.ts'
 
-/** The folders that may contain crates of a workspace. */
 const MEMBERS = [
   '*/Cargo.toml',
   'crates/*/Cargo.toml',
@@ -15,7 +14,6 @@ const MEMBERS = [
   'services/*/Cargo.toml',
 ]
 
-/** A program of a crate. */
 interface Program {
   readonly crate: string
   readonly name: string
@@ -30,7 +28,7 @@ interface Manifest {
   readonly edition: string | undefined
 }
 
-/** Detects Rust apps. After the build, only the programs stay, because other build files take gigabytes. */
+/** Only the programs stay after the build, because other build files take gigabytes. */
 export const rust: Detector = {
   name: 'rust',
   recognises: 'a Cargo.toml with a program',
@@ -124,11 +122,10 @@ function adviceOf(programs: readonly Program[]): string {
   return `There are several programs (${names.join(', ')}): add a Procfile with a line such as "web: target/release/${names[0]}".`
 }
 
-/** The first versions of Cargo that support each edition (Rust release notes). */
+/** The first Cargo that supports each edition (Rust release notes). */
 const EDITIONS: Readonly<Record<string, string>> = { '2018': '1.31.0', '2021': '1.56.0', '2024': '1.85.0' }
 const LOCKS: Readonly<Record<string, string>> = { '3': '1.53.0', '4': '1.78.0' }
 
-/** Refuses versions that Cargo itself would refuse. */
 function refuseRust({ app, versions }: DetectorSource, [manifest]: readonly Manifest[]) {
   const [, lock = ''] = /^version = (\d+)$/m.exec(app.read('Cargo.lock')?.slice(0, 500) ?? '') ?? []
   const { edition = '', rustVersion } = manifest ?? {}

@@ -1,27 +1,25 @@
-/** A program that a line finally runs, behind all wrappers and scripts. */
+/** What a line finally runs, behind all wrappers and scripts. */
 export interface Program {
-  /** The name without folders and extensions, such as `vite`. */
+  /** Without folders and extensions, such as `vite`. */
   readonly name: string
   readonly args: readonly string[]
-  /** The same words as in the line, with their quotes. */
   readonly written: readonly string[]
-  /** The line that names the program: the given line, or the line of a script. */
+  /** The given line, or the line of a script. */
   readonly line: string
-  /** The offset of its words in that line, without wrappers. */
+  /** Where its words begin in the line, without wrappers. */
   readonly from: number
   readonly to: number
-  /** True when the calling lines run nothing else, so that `line` may replace them. */
+  /** The calling lines run nothing else, so that `line` may replace them. */
   readonly isOnly: boolean
 }
 
-/** The most nested scripts to follow. */
 const mostSteps = 8
-/** The most commands to read, because a few scripts can expand to a very long line. */
+/** A few scripts can expand to a very long line. */
 const mostCommands = 500
 
 /**
- * Returns the programs of a shell line. Follows variables (`A=b vite`, `cross-env`), runners (`npx`, `poetry run`) and
- * scripts of the package.json (`npm run dev`).
+ * Follows variables (`A=b vite`, `cross-env`), runners (`npx`, `poetry run`) and scripts of the package.json (`npm run
+ * dev`).
  *
  * @param scripts of the folder in which the line runs
  */
@@ -31,7 +29,7 @@ export function programsOf(line: string, scripts: ReadonlyMap<string, string>): 
 
 interface Way {
   readonly steps: number
-  /** Counts down across all lines. */
+  /** Shared by all lines. */
   readonly left: { commands: number }
   readonly isOnly: boolean
 }
@@ -39,7 +37,7 @@ interface Way {
 function follow(line: string, scripts: ReadonlyMap<string, string>, { steps, left, isOnly }: Way): Program[] {
   if (steps === 0) return []
   const found: Program[] = []
-  // After a change of the folder, the known scripts no longer apply.
+  // After a change of the folder, the scripts no longer apply.
   let known = scripts
   const commands = splitLine(line)
   for (const words of commands) {
@@ -86,7 +84,7 @@ const ownVerbs = new Set([
 const isVariable = (text: string): boolean => /^[A-Za-z_]\w*=/.test(text)
 const isOption = (text: string): boolean => text.startsWith('-')
 
-/** Programs that run their remaining words as a command, each with its options that take a value. */
+/** They run their remaining words as a command. Listed are options with a value. */
 const wrappers: Readonly<Record<string, readonly string[]>> = {
   'cross-env': [],
   'cross-env-shell': [],
@@ -115,7 +113,6 @@ const wrappers: Readonly<Record<string, readonly string[]>> = {
   bun: [],
 }
 
-/** Wrappers that need one of these subcommands. */
 const seconds: Readonly<Record<string, readonly string[]>> = {
   doppler: ['run'],
   infisical: ['run'],
@@ -149,7 +146,7 @@ function withoutWrappers(words: readonly Word[]): readonly Word[] {
   }
 }
 
-/** Skips options and `--`. Options in `valued` take the next word. */
+/** Options in `valued` take the next word. */
 function afterOptions(words: readonly Word[], valued: readonly string[]): readonly Word[] {
   let at = 0
   while (isOption(words[at]?.text ?? '')) at += valued.includes(words[at]?.text ?? '') ? 2 : 1
@@ -165,7 +162,6 @@ function withoutInterpreter(words: readonly Word[], name: string): readonly Word
   return inPackage ? words.slice(script) : words
 }
 
-/** Returns the last part of a path without the extension of a script. */
 const nameOf = (text: string): string => (text.split('/').at(-1) ?? '').replace(/\.(?:[cm]?js|cmd|exe)$/, '')
 
 /** Returns the lines that a command runs; `null` for a command that is a program itself. */
@@ -197,7 +193,6 @@ function concurrent(word: string, scripts: ReadonlyMap<string, string>): string[
   return name === undefined ? [word] : matching(name.replace(/(?<!:)\*$/, ':*'), scripts)
 }
 
-/** Returns the package.json script that the words of a package manager run, with the arguments for the script. */
 function scriptOf(
   manager: string,
   words: readonly string[],
@@ -221,9 +216,7 @@ function scriptOf(
   return isShort ? { name: verb, args: rest } : null
 }
 
-/** A word of a shell line. */
 interface Word {
-  /** The word without quotes. */
   readonly text: string
   /** Offsets in the line, from the first character to after the last. */
   readonly from: number

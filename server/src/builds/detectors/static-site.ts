@@ -3,10 +3,9 @@ import { staticServerName } from '../../platform/toolchain.ts'
 import { SITE_FOLDERS, type SourceTree } from '../tree.ts'
 import type { Detector } from './detector.ts'
 
-/** The usual folders of a built site, the most specific name first. */
+/** The most specific name first. */
 const BUILT_SITE_FOLDERS = ['dist', 'build', 'out', 'public']
 
-/** Detects static sites: finished, or created by a build. */
 export const staticSite: Detector = {
   name: 'static',
   recognises: 'an index.html at the top, in public/ or in dist/',
@@ -14,13 +13,13 @@ export const staticSite: Detector = {
   tools: [],
   caches: {},
   detect({ app, builds, isRefused }) {
-    // With a build, the index.html in the tree is a source and not the site.
-    // The same holds for pages that a development server would change on their way.
+    // Before a build, the index.html is a source and not the site. So are pages that a development server would change
+    // on their way.
     if (isRefused && !builds) return null
     const folders = builds ? BUILT_SITE_FOLDERS : findSite(app)
     if (folders === undefined) return null
     const [folder = '.'] = folders
-    // A page that is too large to read counts as having its scripts inline.
+    // A page that is too large to read counts as complete.
     const why = builds ? null : whyUnfinished(app, folder, app.read(posix.join(folder, 'index.html')) ?? '')
     if (why !== null) return { ok: true, value: { start: null, advice: why, uses: [] } }
     const serve = (name: string) => ({ argv: [staticServerName, name] as const })
@@ -40,7 +39,7 @@ function findSite(app: SourceTree): string[] | undefined {
   return folder === undefined ? undefined : [folder]
 }
 
-/** Configuration files of tools that generate the scripts of a page, and that the server does not run. */
+/** These tools generate the scripts of a page, and the server does not run them. */
 const compilers: readonly (readonly [pattern: RegExp, name: string, command: string])[] = [
   [/^elm\.json$/, 'Elm', 'elm make src/Main.elm --optimize --output=SCRIPT'],
   [/^gleam\.toml$/, 'Gleam', 'gleam run -m lustre/dev build --minify'],
@@ -50,12 +49,12 @@ const compilers: readonly (readonly [pattern: RegExp, name: string, command: str
   [/^(rescript|bsconfig)\.json$/, 'ReScript', 'rescript build'],
 ]
 
-/** Extensions of languages that browsers do not run. */
+/** Browsers do not run these languages. */
 const source = /\.(ts|tsx|mts|jsx|elm|coffee|cljs|purs|res|gleam|dart|vue|svelte)$/i
 
 /**
- * Returns a sentence that says why a page is not finished but the source of an unknown build; null when it may be
- * finished. A missing script is not enough: many finished pages lack a script without any visible effect.
+ * Returns why a page is the source of an unknown build; null when it may be finished. A missing script proves nothing:
+ * many finished pages lack one without a visible effect.
  *
  * @param folder of the page, from the app's
  * @param html its text
@@ -95,14 +94,13 @@ const remedy = (command: string): string =>
 
 const mostScripts = 100
 
-/** Returns the paths of the site's scripts that a browser would run. */
 function scriptsOf(html: string): string[] {
   const tags = [...withoutComments(html).matchAll(/<script\b([^<>]{0,2000})>/gi)].slice(0, mostScripts)
   return tags.flatMap(([, attributes = '']) => {
     const type = attribute(attributes, 'type')
     if (type !== undefined && !/^(|module|(text|application)\/javascript)$/i.test(type)) return []
     const [path = ''] = (attribute(attributes, 'src') ?? '').split(/[?#]/)
-    // Addresses of other hosts, paths that a host adds (/_…), templates and long names are not files of the site.
+    // Other hosts, paths that a host adds (/_…), templates and long names are not files of the site.
     const isOther = /^[a-z][a-z\d+.-]*:|^\/\/|^\/[_.]|^\.\.|[{}<>%\s]/i.test(path)
     return path === '' || isOther || path.length > 200 ? [] : [path]
   })

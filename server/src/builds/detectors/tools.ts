@@ -4,23 +4,19 @@ import validRange from 'semver/ranges/valid.js'
 import { failed, type PlanFailure, quote } from '../result.ts'
 import type { Tool } from './detector.ts'
 
-/** Describes a program for a language with its Debian packages. */
 export function debianTool(language: string, program: string, packages: string, version?: Tool['version']): Tool {
   const code = `${program.replaceAll('-', '_')}_missing`
   const message = `This app needs ${language}, but the server has no ${program}: ask its operator to install it (Debian: apt-get install ${packages}).`
   return { program, packages, missing: { code, message }, ...(version === undefined ? {} : { version }) }
 }
 
-/** A version of a language that a file of the app requests. */
 export interface AskedVersion {
-  /** The name of the language, for messages. */
   readonly language: string
-  /** The program that decides the version on the machine. */
+  /** Its version on the machine decides. */
   readonly program: string
-  /** The file with the request. `text` has its words. */
   readonly from: string
   readonly text: string
-  /** The request as a `semver` range. */
+  /** A `semver` range. */
   readonly range: string
 }
 
@@ -63,7 +59,7 @@ export function noteVersionFiles(
   )
 }
 
-/** A limit, because the time to parse a range grows with its length. */
+/** The time to parse a range grows with its length. */
 const longestRange = 500
 
 /** Returns the machine's version if the request does not allow it; otherwise null. */

@@ -11,10 +11,8 @@ import { textOfInput } from './input.ts'
 
 type Flags = Readonly<Record<string, string | undefined>>
 
-/** A flag, and the part of the request that its value goes into. */
 interface Parameter {
   readonly part: 'params' | 'query'
-  /** The name in the API, such as `project_id`. */
   readonly name: string
   readonly option: Option
 }
@@ -107,7 +105,7 @@ async function bodyOf(operation: Operation, { data, file, name }: Flags): Promis
   try {
     return JSON.parse(given) as unknown
   } catch {
-    // The message of the parser would quote the text, which may contain secrets.
+    // The parser's message would quote the text, which may contain secrets.
     throw new CommandError('--data is not JSON.')
   }
 }
@@ -118,7 +116,6 @@ async function readText(path: string): Promise<string> {
   })
 }
 
-/** Opens a file, whose bytes are read during the upload. */
 async function openFile(path: string): Promise<Blob> {
   const found = await stat(path).catch(() => undefined)
   if (!found?.isFile()) throw new CommandError(`There is no file ${path}.`)
@@ -135,7 +132,6 @@ function formOf(file: Blob, filename: string, name: string | undefined): FormDat
 const width = 100
 const indent = '      '
 
-/** Returns the help text on the body fields of an operation; empty without a body. */
 export function bodyHelp({ body }: Pick<Operation, 'body'>): string {
   if (body === undefined) return ''
   const fields = fieldsOf(schemaOf(body, 'input')).map(({ path, type, required, description, range, details }) =>
@@ -144,7 +140,6 @@ export function bodyHelp({ body }: Pick<Operation, 'body'>): string {
   return ['', 'Fields of the body:', ...fields].join('\n')
 }
 
-/** Breaks a text into indented lines. */
 function wrap(text: string): string[] {
   const lines: string[] = []
   for (const word of text.replaceAll('`', '').split(' ').filter(Boolean)) {

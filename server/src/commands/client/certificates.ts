@@ -17,7 +17,6 @@ interface UploadFlags extends Flags {
 
 type Certificate = ResponseBody<'certificates.get'>
 
-/** Far more than any certificate chain or key. */
 const mostBytes = 1_000_000
 
 export function certificatesCommand(local?: LocalServer): Command {
@@ -87,7 +86,7 @@ async function renew({ client }: Connection, named: string): Promise<void> {
   process.stderr.write(`${what} goes on at the server: fairlead certificates list\n`)
 }
 
-/** Finds the automatic certificate of a name. Throws a `CommandError` when there is none, or more than one. */
+/** Throws a `CommandError` unless there is exactly one. */
 async function certificateNamed(client: Connection['client'], name: string): Promise<Certificate> {
   const found: Certificate[] = []
   for await (const { certificates } of client.certificates.list.pages()) {

@@ -3,7 +3,7 @@ const signals = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const
 const pending = new Set<() => Promise<unknown>>()
 let exiting: Promise<never> | undefined
 
-/** Runs `work` and then `cleanUp`. A signal that ends the command also runs `cleanUp`. */
+/** Runs `cleanUp` after `work`, and also when a signal ends the command. */
 export async function withCleanUp<T>(cleanUp: () => Promise<unknown>, work: () => Promise<T>): Promise<T> {
   const names = Object.keys(signals) as (keyof typeof signals)[]
   if (pending.size === 0) for (const signal of names) process.on(signal, stop)
@@ -17,14 +17,13 @@ export async function withCleanUp<T>(cleanUp: () => Promise<unknown>, work: () =
   }
 }
 
-/** Runs all pending clean-ups, then ends the process. */
 export function exit(status?: number): Promise<never> {
   exiting ??= Promise.allSettled([...pending].map((cleanUp) => cleanUp())).then(() => process.exit(status))
   return exiting
 }
 
 function stop(signal: NodeJS.Signals): void {
-  // A command with its own signal handler ends its work, which also runs the clean-up.
+  // A command with its own signal handler ends its work, which runs the clean-up.
   if (process.listenerCount(signal) > 1) return
   void exit(128 + signals[signal as keyof typeof signals])
 }

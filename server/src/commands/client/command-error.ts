@@ -1,11 +1,11 @@
 import { InvalidArgumentError } from 'commander'
 
-/** An error that the user of a command can correct; only its message is shown. */
+/** The user can correct this error; only its message is shown. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
 }
 
-/** Ends the command with an exit status and without a further message. */
+/** Ends the command with an exit status, without a message. */
 export class Ended extends Error {
   override readonly name = 'Ended'
   readonly status: number

@@ -12,24 +12,20 @@ import { explain } from './errors.ts'
 import { withJobKey } from './job-key.ts'
 import { say, telling } from './wait.ts'
 
-/** The connection of a user's command to a server. */
 export interface Connection {
-  /** The address of the API, which ends with `/v1`. */
+  /** Ends with `/v1`. */
   readonly baseUrl: string
   readonly client: Client
-  /** The CI job whose key is used; null outside a CI job. */
+  /** Its key is used; null outside a CI job. */
   readonly job: CiJob | null
-  /** Returns the newest response of the client. */
   readonly lastResponse: () => Response | undefined
 }
 
 export interface Wanted {
   readonly dataDir?: string | undefined
-  /** The project whose trust rules apply to a CI job. */
   readonly project?: string | undefined
 }
 
-/** Runs `work` with a client of the server, and turns errors of the API into messages for users. */
 export async function withServer<T>(
   local: LocalServer | undefined,
   wanted: Wanted,
@@ -45,7 +41,7 @@ export async function withServer<T>(
   })
 }
 
-/** How long a server may leave a request and its repetitions unanswered. */
+/** For a request and its repetitions without an answer. */
 const patienceMs = 5 * 60_000
 
 function connect(config: ClientConfig & { readonly fetch?: typeof fetch }, job: CiJob | null): Connection {
@@ -74,13 +70,12 @@ function connect(config: ClientConfig & { readonly fetch?: typeof fetch }, job: 
 
 interface Found {
   readonly config: ClientConfig
-  /** The file that holds the key, if any. */
   readonly loginFile: string | undefined
 }
 
 /**
- * Finds the server by the option, the environment, `fairlead login`, and then as a server of the same user on this
- * machine. A server that is found by its data directory gives a key, which is stored as by a login.
+ * Finds the server by the option, the environment, `fairlead login`, and last as this user's server on this machine,
+ * whose key is stored as by a login.
  */
 async function findServer(local: LocalServer | undefined, dataDir: string | undefined): Promise<Found> {
   const { given, loginFile, hasDataDirectory } = loadClientSettings()
@@ -124,7 +119,7 @@ const noServer = (local: LocalServer | undefined): CommandError =>
 
 const login = z.object({ url: z.string(), api_key: z.string() })
 
-/** Reads the server of `fairlead login`. Throws a `CommandError` when other users may read its key. */
+/** Throws a `CommandError` when other users may read the key. */
 async function readLogin(path: string): Promise<ClientConfig | undefined> {
   const text = await readOptional(path)
   if (text === undefined) return undefined
@@ -156,13 +151,12 @@ export async function storeLogin({ baseUrl, apiKey }: ClientConfig): Promise<str
   )
 }
 
-/** The server on this machine. Only the server's own command line can find it; `@fairlead/cli` cannot. */
+/** The server's own command line finds the server on this machine; `@fairlead/cli` cannot. */
 export interface LocalServer {
-  /** Returns the option that names its data directory. */
   readonly option: () => Option
   /**
-   * Finds a server that this user runs on this machine. Creates and stores a key, unless the stored key belongs to that
-   * server. Resolves to `undefined` when there is no server. Concurrent commands create only one key.
+   * Finds this user's server on this machine. Creates and stores a key, unless the stored key is from that server.
+   * Resolves to `undefined` without a server. Concurrent commands create one key.
    */
   readonly logIn: (given: {
     readonly dataDir: string | undefined
@@ -172,7 +166,6 @@ export interface LocalServer {
   }) => Promise<ClientConfig | undefined>
 }
 
-/** Adds the option that names a server on this machine, if the command line supports it. */
 export function withLocalOption(command: Command, local: LocalServer | undefined): Command {
   return local === undefined ? command : command.addOption(local.option())
 }

@@ -37,7 +37,6 @@ interface DeployFlags extends DeploymentFlags {
   readonly dataDir?: string
 }
 
-/** `fairlead deploy [DIR|URL]` */
 export function deployCommand(local?: LocalServer): Command {
   const command = new Command('deploy')
     .description('deploy the committed state of a folder, or a repository by its address, and follow it')
@@ -78,6 +77,98 @@ export function deployCommand(local?: LocalServer): Command {
       return isAddress(source) ? deployAddress(connection, source, flags) : deployFolder(connection, source, flags)
     }),
   )
+}
+
+interface PromoteFlags extends AppFlags, DeploymentFlags {
+  readonly to: string
+  readonly toProject?: string
+}
+
+export function promoteCommand(local?: LocalServer): Command {
+  return appCommand('promote', 'release what serves an app in another app, without another build', local)
+    .requiredOption('--to <app>', 'the app that gets the release; it is made when there is none')
+    .option('--to-project <name>', 'the project of that app, if it is another one')
+    .option('--json', 'print the deployment as JSON')
+    .action((app: string, { to, toProject, ...flags }: PromoteFlags) =>
+      withNamedApp(local, flags, app, async ({ connection, project, params, name }) => {
+        const { client } = connection
+        const target = toProject === undefined ? project : await findProject(client, toProject)
+        if (target === undefined) throw new CommandError(`There is no project ${toProject}.`)
+        const { serving } = await client.apps.get({ params: { project_id: params.project_id, id: params.app_id } })
+        if (serving === null) throw new CommandError(`Nothing serves ${name}: deploy or start it first.`)
+        await runDeployment(connection, target, { name: to, from_deployment_id: serving.id }, flags)
+      }),
+    )
+}
+
+export function warnOfChanges({ changed }: LocalCommit): void {
+  if (changed === 0) return
+  const files = changed === 1 ? '1 file has changes that are' : `${changed} files have changes that are`
+  process.stderr.write(`warning: ${files} not committed. They are not deployed.\n`)
+}
+
+/** Returns the id of the source for a deployment. */
+export async function uploadCommit({ client }: Connection, { id }: Project, local: LocalCommit): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'fairlead-deploy-'))
+  return withCleanUp(
+    () => rm(folder, { recursive: true, force: true }),
+    async () => {
+      const body = await telling('packing the source', () => bundleCommit(local, folder))
+      return (await client.sources.create({ params: { project_id: id }, body })).id
+    },
+  )
+}
+
+export interface DeploymentFlags {
+  readonly json?: boolean
+}
+
+export async function runDeployment(
+  connection: Connection,
+  project: Project,
+  body: BodyInput<'deployments.create'>,
+  flags: DeploymentFlags,
+): Promise<void> {
+  const created = await connection.client.deployments.create({ params: { project_id: project.id }, body })
+  await followToEnd(connection, project, created, flags)
+}
+
+/**
+ * Follows a deployment to its end: the log on standard error; the address, or the deployment as JSON, on standard
+ * output. The exit status is 0 when the deployment runs, 1 when it does not, and 130 after Ctrl+C, which ends only this
+ * command.
+ */
+export async function followToEnd(
+  { client }: Connection,
+  project: Project,
+  { id, name }: Pick<Deployment, 'id' | 'name'>,
+  { json }: DeploymentFlags,
+): Promise<void> {
+  const interrupted = new AbortController()
+  const interrupt = () => interrupted.abort()
+  process.once('SIGINT', interrupt)
+  const print = (line: string) => process.stderr.write(`  ${printable(line)}\n`)
+  const params = { project_id: project.id, id }
+  const goesOn =
+    `The deployment ${id} goes on. To follow it again: fairlead logs -f ${shown(name)}\n` +
+    `To cancel it: fairlead api deployments.cancel --project-id ${project.id} --id ${id}\n`
+  const log = { params, print, say, signal: interrupted.signal }
+  const outcome = await followDeployment(client, log)
+    .catch((error: unknown) => {
+      if (reasonOfSilence(error) !== undefined) process.stderr.write(goesOn)
+      throw error
+    })
+    .finally(() => process.off('SIGINT', interrupt))
+  if (outcome === undefined) {
+    process.stderr.write(`\n${goesOn}`)
+    throw new Ended(130)
+  }
+  // Since the start of the command, so with the upload.
+  const seconds = process.uptime().toFixed(1)
+  const steps = stepTimes(outcome)
+  if (steps !== '') process.stderr.write(`${steps}\n`)
+  if (json) process.stdout.write(`${JSON.stringify(outcome, null, 2)}\n`)
+  report(outcome, seconds, json ?? false)
 }
 
 /** Releases the files of another deployment. The app keeps its variables. */
@@ -123,7 +214,7 @@ function assertOnlySource(option: string, source: string, { branch, root, image,
   throw new CommandError(`${option} has its own source: give no folder or address, and none of ${others}.`)
 }
 
-/** True for git addresses, including `user@host:path`, that are not local folders. */
+/** True for git addresses, also `user@host:path`, that are not local folders. */
 const isAddress = (source: string): boolean =>
   /^[a-z][a-z+]*:\/\//i.test(source) || (/^[\w.-]+@[\w.-]+:/.test(source) && !existsSync(source))
 
@@ -148,7 +239,7 @@ async function deployFolder(connection: Connection, folder: string, flags: Deplo
   const local = { ...checkedOut, branch: checkedOut.branch ?? job?.branch ?? null }
   const stored = await readLink(local.root)
   const link = stored?.url === baseUrl ? stored : undefined
-  // The link names an app of the linked project, so another project makes it useless.
+  // The link names an app of the linked project only.
   const ofLink = flags.project === undefined ? link?.app : undefined
   const name = flags.name ?? ofLink ?? job?.repository ?? nameFor(local.root)
   const project = await projectFor(client, { named: flags.project, link, name })
@@ -172,29 +263,9 @@ function announce(
   if (local !== undefined) warnOfChanges(local)
 }
 
-/** Warns about changes that are not committed, and so are not deployed. */
-export function warnOfChanges({ changed }: LocalCommit): void {
-  if (changed === 0) return
-  const files = changed === 1 ? '1 file has changes that are' : `${changed} files have changes that are`
-  process.stderr.write(`warning: ${files} not committed. They are not deployed.\n`)
-}
-
-/** Uploads the files of a commit to a project, and returns the id of the source for a deployment. */
-export async function uploadCommit({ client }: Connection, { id }: Project, local: LocalCommit): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'fairlead-deploy-'))
-  return withCleanUp(
-    () => rm(folder, { recursive: true, force: true }),
-    async () => {
-      const body = await telling('packing the source', () => bundleCommit(local, folder))
-      return (await client.sources.create({ params: { project_id: id }, body })).id
-    },
-  )
-}
-
 const rootFor = (latest: Deployment | undefined, { root = latest?.root ?? undefined }: DeployFlags) =>
   root === undefined ? {} : { root }
 
-/** Returns the given variables. They are added to the variables of the app. */
 async function variablesFor({
   env = [],
   envFile,
@@ -202,59 +273,6 @@ async function variablesFor({
   return { env_vars: await readVariables(env, envFile), env_vars_for: 'app' }
 }
 
-export interface DeploymentFlags {
-  readonly json?: boolean
-}
-
-export async function runDeployment(
-  connection: Connection,
-  project: Project,
-  body: BodyInput<'deployments.create'>,
-  flags: DeploymentFlags,
-): Promise<void> {
-  const created = await connection.client.deployments.create({ params: { project_id: project.id }, body })
-  await followToEnd(connection, project, created, flags)
-}
-
-/**
- * Follows a deployment to its end. The log goes to standard error, the address (or the deployment as JSON) to
- * standard output. The exit status is 0 when the deployment runs, 1 when it does not, and 130 after Ctrl+C, which ends
- * only this command.
- */
-export async function followToEnd(
-  { client }: Connection,
-  project: Project,
-  { id, name }: Pick<Deployment, 'id' | 'name'>,
-  { json }: DeploymentFlags,
-): Promise<void> {
-  const interrupted = new AbortController()
-  const interrupt = () => interrupted.abort()
-  process.once('SIGINT', interrupt)
-  const print = (line: string) => process.stderr.write(`  ${printable(line)}\n`)
-  const params = { project_id: project.id, id }
-  const goesOn =
-    `The deployment ${id} goes on. To follow it again: fairlead logs -f ${shown(name)}\n` +
-    `To cancel it: fairlead api deployments.cancel --project-id ${project.id} --id ${id}\n`
-  const log = { params, print, say, signal: interrupted.signal }
-  const outcome = await followDeployment(client, log)
-    .catch((error: unknown) => {
-      if (reasonOfSilence(error) !== undefined) process.stderr.write(goesOn)
-      throw error
-    })
-    .finally(() => process.off('SIGINT', interrupt))
-  if (outcome === undefined) {
-    process.stderr.write(`\n${goesOn}`)
-    throw new Ended(130)
-  }
-  // The time since the start of the command includes the upload.
-  const seconds = process.uptime().toFixed(1)
-  const steps = stepTimes(outcome)
-  if (steps !== '') process.stderr.write(`${steps}\n`)
-  if (json) process.stdout.write(`${JSON.stringify(outcome, null, 2)}\n`)
-  report(outcome, seconds, json ?? false)
-}
-
-/** Returns the duration of each finished step, in one line. */
 function stepTimes({ steps }: Pick<Deployment, 'steps'>): string {
   return steps
     .flatMap(({ name, started_at, finished_at }) => {
@@ -277,26 +295,3 @@ function report({ status, url, failure, name }: Deployment, seconds: string, jso
 }
 
 const shown = (name: string): string => (/^[\w.-]+$/.test(name) ? name : JSON.stringify(name))
-
-interface PromoteFlags extends AppFlags, DeploymentFlags {
-  readonly to: string
-  readonly toProject?: string
-}
-
-/** `fairlead promote APP --to APP [--to-project PROJECT]` */
-export function promoteCommand(local?: LocalServer): Command {
-  return appCommand('promote', 'release what serves an app in another app, without another build', local)
-    .requiredOption('--to <app>', 'the app that gets the release; it is made when there is none')
-    .option('--to-project <name>', 'the project of that app, if it is another one')
-    .option('--json', 'print the deployment as JSON')
-    .action((app: string, { to, toProject, ...flags }: PromoteFlags) =>
-      withNamedApp(local, flags, app, async ({ connection, project, params, name }) => {
-        const { client } = connection
-        const target = toProject === undefined ? project : await findProject(client, toProject)
-        if (target === undefined) throw new CommandError(`There is no project ${toProject}.`)
-        const { serving } = await client.apps.get({ params: { project_id: params.project_id, id: params.app_id } })
-        if (serving === null) throw new CommandError(`Nothing serves ${name}: deploy or start it first.`)
-        await runDeployment(connection, target, { name: to, from_deployment_id: serving.id }, flags)
-      }),
-    )
-}

@@ -15,7 +15,6 @@ interface AddFlags extends AppFlags {
   readonly timeout: number
 }
 
-/** `fairlead domains list|add|check|remove|primary APP` */
 export function domainsCommand(local?: LocalServer): Command {
   const part = (name: string, description: string) => appCommand(name, description, local)
   const ofDomain = (name: string, description: string, work: (found: DomainOfApp) => Promise<void>) =>
@@ -134,14 +133,14 @@ export interface DomainOfApp extends NamedApp {
   readonly domain: Domain
 }
 
-/** Long enough to stay below the limit on checks of a name. */
+/** Below the limit on checks of a name. */
 const checkEveryMs = 15_000
 const readEveryMs = 3_000
 
 /** Finds a domain of an app by its Unicode or DNS name. Throws a `CommandError` when there is none. */
 export async function domainNamed(app: NamedApp, text: string): Promise<DomainOfApp> {
   const written = text.toLowerCase().replace(/\.$/, '')
-  // A wildcard is not a host name; only the part after `*.` is.
+  // Only the part after `*.` is a host name.
   const [, star = '', rest = ''] = /^(\*\.)?(.*)$/.exec(written) ?? []
   const name = star + domainToASCII(rest)
   const { connection, params } = app
@@ -152,13 +151,13 @@ export async function domainNamed(app: NamedApp, text: string): Promise<DomainOf
   throw new CommandError(`The app has no domain ${text}.`)
 }
 
-/** True when visitors reach the app at the domain: its DNS is right, and no certificate is pending. */
+/** True when visitors reach the app: the DNS is right, and no certificate is pending. */
 export const isServed = ({ status, certificate }: Domain): boolean =>
   status !== 'pending' && certificate?.status !== 'pending'
 
 /**
- * Waits until a domain is served, and prints its problems whenever they change. Resolves to undefined when the domain
- * is not served after `deadlineMs`. Asks again when the server does not answer for a while.
+ * Waits until a domain is served, and prints its problems when they change. Resolves to undefined after `deadlineMs`. A
+ * silent server is asked again.
  */
 export async function untilServed(
   { connection, params, domain }: DomainOfApp,
@@ -174,7 +173,7 @@ export async function untilServed(
     const isDue = performance.now() >= checkAt
     if (isDue) checkAt = performance.now() + checkEveryMs
     const read = await (isDue ? client.domains.check(at) : client.domains.get(at)).catch(orLater)
-    // The server requests a certificate only after the DNS check, so the first answer may not have it yet.
+    // The certificate follows the DNS check, so the first answer may not have it yet.
     if (read !== undefined && isServed(read) && (read.certificate !== null || wasServed)) return read
     wasServed = read !== undefined && isServed(read)
     const found = JSON.stringify(read?.problems ?? [])
@@ -185,7 +184,7 @@ export async function untilServed(
   return undefined
 }
 
-/** Throws a final error, such as a removed domain or a revoked key. Ignores errors that may pass. */
+/** Throws a final error, such as a revoked key. Ignores errors that may pass. */
 function orLater(error: unknown): undefined {
   const isForGood = error instanceof ApiError && error.status < 500 && !('retry_after' in error.details)
   if (isForGood) throw error

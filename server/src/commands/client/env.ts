@@ -14,14 +14,12 @@ interface EnvFlags extends DeploymentFlags {
 }
 
 interface ChangeFlags extends EnvFlags {
-  /** False with `--no-apply`. */
   readonly apply: boolean
   readonly plain?: boolean
 }
 
 type State = ResponseBody<'variables.list'>
 
-/** An app of a server. */
 interface AppOfServer {
   readonly connection: Connection
   readonly project: Project
@@ -29,7 +27,6 @@ interface AppOfServer {
   readonly params: AppParams
 }
 
-/** `fairlead env list|set|unset|import|copy|apply` */
 export function envCommand(local?: LocalServer): Command {
   return new Command('env')
     .description("list and change an app's variables; a change deploys the commit that serves again")
@@ -124,16 +121,16 @@ async function appOf(connection: Connection, { app, project: named }: EnvFlags):
 
 const stateOf = ({ connection, params }: AppOfServer): Promise<State> => connection.client.variables.list({ params })
 
-/** Copies the variables of the deployment to the app. Otherwise they would take precedence over a change of the app. */
+/** Copies the deployment's variables to the app: they would precede a change of the app. */
 const adopt = ({ connection, params }: AppOfServer): Promise<State> => connection.client.variables.adopt({ params })
 
-/** Throws a `CommandError` for a variable that neither the app nor its deployment has. */
+/** Throws a `CommandError` for a variable of neither the app nor its deployment. */
 function assertHas({ variables, env_vars }: State, names: readonly string[], app: string): void {
   const missing = names.find((name) => !env_vars.includes(name) && !variables.some((each) => each.name === name))
   if (missing !== undefined) throw new CommandError(`The app ${app} has no variable ${missing}.`)
 }
 
-/** Throws a `CommandError` for a name or value that the server would refuse. */
+/** Throws a `CommandError` for what the server would refuse. */
 function assertValid(set: Readonly<Record<string, string>> = {}): void {
   const read = variablesSchema.safeParse(set)
   const [first] = read.error?.issues ?? []
@@ -166,7 +163,6 @@ async function apply({ connection, project, params }: AppOfServer, flags: EnvFla
   await followToEnd(connection, project, created, flags)
 }
 
-/** Prints plain variables as `NAME=value`, and only the names of secret variables. */
 function print(state: State, { json }: EnvFlags): void {
   if (json) return void process.stdout.write(`${JSON.stringify(state, null, 2)}\n`)
   const lines = new Map(state.env_vars.map((name) => [name, name]))

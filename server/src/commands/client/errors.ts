@@ -3,13 +3,11 @@ import { CommandError } from './command-error.ts'
 
 interface Server {
   readonly baseUrl: string
-  /** The CI whose job gets a key without a login. */
+  /** Its job gets a key without a login. */
   readonly ci?: string
-  /** The file that holds the key, if any. */
   readonly loginFile?: string | undefined
 }
 
-/** Turns a client error into a message for the user of the command. */
 export function explain(error: unknown, { baseUrl, ci, loginFile }: Server): unknown {
   if (error instanceof ApiError) {
     const { field, errors = [] } = error.details
@@ -38,16 +36,14 @@ export function explain(error: unknown, { baseUrl, ci, loginFile }: Server): unk
 export function reasonOfSilence(error: unknown): string | undefined {
   if (error instanceof ApiError) return error.status < 500 ? undefined : error.message
   if (error instanceof Error && error.name === 'TimeoutError') return error.message
-  // When no response arrives, `fetch` gives the reason only in the cause of its error.
+  // Without a response, `fetch` gives the reason only as the cause.
   if (!(error instanceof TypeError) || !(error.cause instanceof Error)) return undefined
   return (error.cause as NodeJS.ErrnoException).code ?? error.cause.message
 }
 
-/** Returns the error for a server that has been silent for too long. */
 export const noAnswer = (ms: number): DOMException =>
   new DOMException(`no answer for ${Math.round(ms / 1000)} s`, 'TimeoutError')
 
-/** Returns advice on how to get a key with more permissions. */
 const moreRights = (ci: string | undefined): string =>
   ci === undefined
     ? 'fairlead login gets a key with all permissions; Settings → API Keys in the dashboard makes one with those that you choose'

@@ -13,13 +13,11 @@ export interface Project {
 
 export type Deployment = ResponseBody<'deployments.get'>
 
-/** The path parameters of operations on an app. */
 export interface AppParams {
   readonly project_id: string
   readonly app_id: string
 }
 
-/** An app of a project, with its newest deployment. */
 export interface FoundApp {
   readonly project: Project
   readonly latest: Deployment
@@ -36,10 +34,7 @@ export async function findProject(client: Client, named: string): Promise<Projec
   return same[0]
 }
 
-/**
- * Finds or creates the project to deploy to: the named project, the linked project, or a project with the name of the
- * app.
- */
+/** Finds or creates the named project, the linked project, or one with the name of the app. */
 export async function projectFor(
   client: Client,
   given: { readonly named: string | undefined; readonly link: Link | undefined; readonly name: string },
@@ -75,8 +70,8 @@ async function findDeployment(client: Client, project_id: string, app: string) {
 }
 
 /**
- * Finds a deployed app by its name or by the link of the folder. Without `--project` and a link, searches all projects.
- * Throws a `CommandError` when there is no such app, or more than one.
+ * Finds a deployed app by its name or by the folder's link. Without `--project` and a link, searches all projects.
+ * Throws a `CommandError` unless there is exactly one.
  */
 export async function findApp(
   { client, baseUrl }: Connection,
@@ -149,7 +144,6 @@ export interface AppFlags {
   readonly dataDir?: string
 }
 
-/** An app that a command has found, with its connection. */
 export interface NamedApp {
   readonly connection: Connection
   readonly project: Project
@@ -157,7 +151,6 @@ export interface NamedApp {
   readonly params: AppParams
 }
 
-/** Returns a command whose first argument is the name of an app. */
 export const appCommand = (name: string, description: string, local: LocalServer | undefined): Command =>
   withLocalOption(
     new Command(name)
@@ -167,7 +160,6 @@ export const appCommand = (name: string, description: string, local: LocalServer
     local,
   )
 
-/** Runs `work` with the app of this name. */
 export function withNamedApp(
   local: LocalServer | undefined,
   flags: AppFlags,

@@ -5,12 +5,11 @@ import { parseDotenv } from '../../contract/dotenv.ts'
 import { CommandError } from './command-error.ts'
 import { say } from './wait.ts'
 
-/** A short wait for a person, but long enough for a program that writes to the pipe. */
+/** Short for a person, long enough for a program that writes to the pipe. */
 const sayAfterMs = 2_000
 
 /**
- * Reads standard input to its end. After a while it prints what it waits for, because the end may never come, for
- * example in a service whose input is an unused pipe.
+ * Prints after a while what it waits for, because the end may never come, for example in a service with an unused pipe.
  *
  * @param what names the input, such as `the key`
  */
@@ -27,7 +26,7 @@ export async function textOfInput(
 }
 
 /**
- * Reads a secret from standard input, because arguments appear in process lists and shell histories.
+ * Arguments appear in process lists and shell histories; standard input does not.
  *
  * @param what names the secret, such as `token`; `example` is a command that prints it
  */

@@ -8,19 +8,19 @@ import { withCleanUp } from './clean-up.ts'
 import { CommandError } from './command-error.ts'
 import { explain } from './errors.ts'
 
-/** The settings of a client. Its `fetch` sends the key that is valid at the time of the request. */
+/** `fetch` sends the key that is valid at the time. */
 export interface JobConfig extends ClientConfig {
   readonly fetch: typeof fetch
 }
 
 type Target = CiJob & { readonly baseUrl: string }
 
-/** How long the end waits for a requested key, and then for the revocation of the keys. */
+/** For a requested key at the end, and then for the revocation of all keys. */
 const endMs = 5_000
 
 /**
- * Exchanges the identity of a CI job for a key of one project, runs `work` with the key, and revokes it. Requests the
- * next key before a key expires, because a build may take longer.
+ * Exchanges a CI job's identity for a key of one project, runs `work` with it, and revokes it. A build may take longer
+ * than a key is valid, so the next key is requested in time.
  */
 export async function withJobKey<T>(
   job: Target,
@@ -45,7 +45,6 @@ export async function withJobKey<T>(
   })
 }
 
-/** Adds the command that makes the project trust the job. */
 function withRule(error: unknown, rule: string | null): unknown {
   if (rule === null || !(error instanceof CommandError)) return error
   return new CommandError(
@@ -53,7 +52,6 @@ function withRule(error: unknown, rule: string | null): unknown {
   )
 }
 
-/** Returns a `fetch` that reads the key for each request, so that a client can use the next key. */
 const fetchWith =
   (current: () => Promise<string>): typeof fetch =>
   async (target, init) => {
@@ -80,7 +78,7 @@ function createKeys(job: Target, projectId: string) {
   return {
     current: () => exchange.key(),
 
-    /** Returns the trust rule that would allow the last token, when no rule of the server allows it; otherwise null. */
+    /** Returns the trust rule that would allow the last token, if no rule does. */
     refused(error: unknown): string | null {
       const isRefused = error instanceof ApiError && error.code === 'forbidden' && made.length === 0
       return isRefused ? ruleFor(token, projectId) : null
@@ -160,7 +158,7 @@ function run(ci: string, program: string, args: readonly string[]): Promise<stri
 
 type Claims = Readonly<Record<string, unknown>>
 
-/** The claims that name a repository, by issuer: GitHub and Forgejo, GitLab, Buildkite, CircleCI. */
+/** Claims with the repository: GitHub and Forgejo, GitLab, Buildkite, CircleCI. */
 const names = ['repository', 'project_path', 'oidc.circleci.com/vcs-origin']
 const ids = ['repository_id', 'project_id', 'pipeline_id', 'oidc.circleci.com/project-id']
 
@@ -172,7 +170,7 @@ function ruleFor(token: string, project: string): string | null {
   const claims = claimsOf(token)
   const text = (name: string): string | undefined => {
     const value = claims[name]
-    // Only characters that a shell reads as one word.
+    // A shell reads these characters as one word.
     return typeof value === 'string' && /^[\w./:@-]{1,255}$/.test(value) ? value : undefined
   }
   const first = (of: readonly string[]) => of.map(text).find((value) => value !== undefined)

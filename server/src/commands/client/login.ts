@@ -42,7 +42,7 @@ export function loginCommand(local?: LocalServer): Command {
 }
 
 async function logInLocally(local: LocalServer | undefined, dataDir: string | undefined): Promise<ClientConfig> {
-  // The caller stores the key after it has tried the key.
+  // The caller stores the key after a trial.
   const login = { kept: async () => undefined, keep: async () => undefined }
   const found = await local?.logIn({ dataDir, hasDataDirectory: false, ...login })
   if (found !== undefined) return found
@@ -62,7 +62,7 @@ async function logIn(url: string): Promise<ClientConfig> {
 }
 
 const requestMs = 30_000
-/** Seconds to add to the interval after `slow_down` (RFC 8628 §3.5). */
+/** Added to the interval after `slow_down` (RFC 8628 §3.5). */
 const slowDown = 5
 
 /**

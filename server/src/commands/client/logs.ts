@@ -20,7 +20,6 @@ interface LogsFlags {
   readonly dataDir?: string
 }
 
-/** `fairlead logs [-f] [APP]` */
 export function logsCommand(local?: LocalServer): Command {
   const command = new Command('logs')
     .description('print the log of an app: of its newest deployment, the build first')
@@ -70,7 +69,6 @@ function plainLine(line: string): string {
 export interface FollowedLog {
   readonly params: { readonly project_id: string; readonly id: string }
   readonly query: { readonly stream?: 'build' | 'runtime'; readonly process?: string; readonly tail?: string }
-  /** Called with each line, which is untrusted text. */
   readonly print: (line: string) => void
   /** Called with messages of the command itself, such as that the server does not answer. */
   readonly say: (line: string) => void
@@ -79,9 +77,9 @@ export interface FollowedLog {
 }
 
 interface Limits {
-  /** How long a connection may be silent. The server writes at least a comment every 15 s. */
+  /** The server writes at least a comment every 15 s. */
   readonly silenceMs: number
-  /** How long the server may be unreachable: a reboot takes some minutes. */
+  /** A reboot takes some minutes. */
   readonly patienceMs: number
   readonly reconnectMs: number
 }
@@ -89,8 +87,8 @@ interface Limits {
 const usualLimits: Limits = { silenceMs: 60_000, patienceMs: 5 * 60_000, reconnectMs: 1_000 }
 
 /**
- * Prints the log of a deployment as it grows. Resolves when no more lines will come, or `signal` aborts. Rejects when
- * the server has not answered for the time in `limits`.
+ * Resolves when no more lines will come, or `signal` aborts. Rejects when the server has not answered for the time in
+ * `limits`.
  */
 export function followLog(client: Client, log: FollowedLog): Promise<void> {
   const { params } = log
@@ -120,6 +118,38 @@ export function followAppLog(
   })
 }
 
+/** Resolves to `undefined` when `signal` aborts. Rejects as `followLog` does. */
+export async function followDeployment(
+  client: Client,
+  log: Omit<FollowedLog, 'query'>,
+): Promise<Deployment | undefined> {
+  const { params, signal, limits = usualLimits } = log
+  const patience = patienceWith(log)
+  const query = { stream: 'build', tail: '10000' } as const
+  const read = (connection: AbortSignal) => client.deployments.get({ params, signal: connection })
+  const source: LogSource = {
+    open: (headers, connection) => client.deployments.logs({ params, query, headers, signal: connection }),
+    isAlive: async (connection) => (await read(connection)).status === 'building',
+  }
+  let isFollowed = false
+  while (!signal.aborted) {
+    if (!isFollowed) await followLines(log, patience, source)
+    isFollowed = true
+    if (signal.aborted) break
+    try {
+      const deployment = await unlessSilent(read, signal, limits)
+      patience.answered()
+      if (deployment.status !== 'building') return deployment
+      isFollowed = false
+    } catch (error) {
+      if (signal.aborted) break
+      patience.failed(error)
+    }
+    await sleepUntilAborted(limits.reconnectMs, signal)
+  }
+  return undefined
+}
+
 type Following = Pick<FollowedLog, 'print' | 'say' | 'signal' | 'limits'>
 
 interface LogSource {
@@ -131,7 +161,6 @@ interface LogSource {
   readonly isAlive: (signal: AbortSignal) => Promise<boolean>
 }
 
-/** Follows server-sent events, and reconnects after a lost connection. */
 async function followLines(
   { print, signal, limits = usualLimits }: Following,
   patience: Patience,
@@ -139,7 +168,7 @@ async function followLines(
 ): Promise<void> {
   let lastEventId = ''
   let release: string | undefined
-  /** Resolves to true when the log ends, to false when only the connection ends. */
+  /** Resolves to false when only the connection ends. */
   const read = async (connection: AbortSignal, refresh: () => void): Promise<boolean> => {
     // An open connection does not prove that the server lives: a server or proxy may accept it and send nothing.
     const alive = () => {
@@ -170,7 +199,7 @@ async function followLines(
     try {
       if (await unlessSilent(read, signal, limits)) return
     } catch (error) {
-      // A proxy may buffer a quiet log, including its comments.
+      // A proxy may buffer a quiet log with its comments.
       const isQuiet =
         reasonOfSilence(error) !== undefined && (await unlessSilent(isAlive, signal, limits).catch(() => false))
       if (signal.aborted) return
@@ -181,7 +210,6 @@ async function followLines(
   }
 }
 
-/** Runs `work` with a signal that aborts when `work` has not called `refresh` for a time. */
 async function unlessSilent<T>(
   work: (signal: AbortSignal, refresh: () => void) => Promise<T>,
   signal: AbortSignal,
@@ -196,10 +224,9 @@ async function unlessSilent<T>(
   }
 }
 
-/** Decides how long a command waits for a server that does not answer. */
 interface Patience {
   answered(): void
-  /** Throws the error when it is a refusal, or when the server has been silent for too long. */
+  /** Throws a refusal, and any error when the server has been silent for too long. */
   failed(error: unknown): void
 }
 
@@ -236,51 +263,10 @@ function lineOf(data: string): Line {
   }
 }
 
-/**
- * Returns a line with the name of its instance in front. Lines of the build and of `web.1`, the only instance of most
- * apps, get no name.
- */
+/** Lines of the build and of `web.1`, the only instance of most apps, get no name. */
 export const withProcess = (process: string | undefined, line: string): string =>
   process === undefined || process === 'web.1' || process === 'build' ? line : `${process} | ${line}`
 
-/**
- * Follows the build of a deployment to its outcome. Resolves to `undefined` when `signal` aborts. Rejects as
- * `followLog` does.
- */
-export async function followDeployment(
-  client: Client,
-  log: Omit<FollowedLog, 'query'>,
-): Promise<Deployment | undefined> {
-  const { params, signal, limits = usualLimits } = log
-  const patience = patienceWith(log)
-  const query = { stream: 'build', tail: '10000' } as const
-  const read = (connection: AbortSignal) => client.deployments.get({ params, signal: connection })
-  const source: LogSource = {
-    open: (headers, connection) => client.deployments.logs({ params, query, headers, signal: connection }),
-    isAlive: async (connection) => (await read(connection)).status === 'building',
-  }
-  let isFollowed = false
-  while (!signal.aborted) {
-    if (!isFollowed) await followLines(log, patience, source)
-    isFollowed = true
-    if (signal.aborted) break
-    try {
-      const deployment = await unlessSilent(read, signal, limits)
-      patience.answered()
-      if (deployment.status !== 'building') return deployment
-      isFollowed = false
-    } catch (error) {
-      if (signal.aborted) break
-      patience.failed(error)
-    }
-    await sleepUntilAborted(limits.reconnectMs, signal)
-  }
-  return undefined
-}
-
-/**
- * Returns a line without characters that control a terminal, including colours, and with invisible characters made
- * visible: the line is untrusted.
- */
+/** Removes control characters, including colours, and shows invisible characters: the line is untrusted. */
 export const printable = (line: string): string =>
   withVisible(stripVTControlCharacters(line).replace(/[^\P{Cc}\t]/gu, ''))

@@ -4,12 +4,12 @@ import { Ended } from './command-error.ts'
 
 /** Runs the program with the arguments of this process. An error becomes one line and the exit status 1. */
 export async function run(program: Command): Promise<void> {
-  // The reader of the pipe, such as `head`, has closed it.
+  // The reader, such as `head`, has closed the pipe.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
     void exit()
   })
-  // Nothing reads standard error, but standard output may still have a reader.
+  // Standard output may still have a reader.
   process.stderr.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
   })
@@ -18,7 +18,7 @@ export async function run(program: Command): Promise<void> {
   } catch (error) {
     const status = reportError(error)
     if (error instanceof Ended) {
-      // Wait for the readers of pipes, but not after Ctrl+C.
+      // Readers of pipes may be slow, but Ctrl+C does not wait.
       if (status !== 130) await Promise.all([process.stdout, process.stderr].map(written))
       // Standard input and connections would keep the process alive.
       process.exit(status)
@@ -29,7 +29,7 @@ export async function run(program: Command): Promise<void> {
   }
 }
 
-/** Prints why a command has failed, unless the command has already printed it. Returns the exit status. */
+/** Prints the reason, unless the command has done so. Returns the exit status. */
 export function reportError(error: unknown): number {
   if (error instanceof Ended) return error.status
   process.stderr.write(`fairlead: ${textOf(error)}\n`)
@@ -44,5 +44,4 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Resolves when a stream is flushed. */
 const written = (stream: NodeJS.WriteStream): Promise<void> => new Promise((done) => stream.write('', () => done()))

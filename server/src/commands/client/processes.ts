@@ -25,7 +25,6 @@ export function psCommand(local?: LocalServer): Command {
   )
 }
 
-/** `fairlead scale APP TYPE=COUNT…` */
 export function scaleCommand(local?: LocalServer): Command {
   const command = new Command('scale')
     .description('set how many instances of its process types an app has, such as web=3 worker=1')
@@ -73,7 +72,7 @@ function print(answer: Processes, { json }: ProcessFlags): void {
   }
 }
 
-/** Returns text such as `, 48 MB, 0.02 CPU`, without values that are not measured yet. */
+/** Such as `, 48 MB, 0.02 CPU`, without values that are not measured yet. */
 function usageText(usage: Instance['usage']): string {
   if (usage === null) return ''
   const cpus = usage.cpus === null ? '' : `, ${usage.cpus.toFixed(2)} CPU`

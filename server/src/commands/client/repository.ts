@@ -8,24 +8,21 @@ import { startProcess } from '../../platform/processes/spawn.ts'
 import { CommandError } from './command-error.ts'
 import { say } from './wait.ts'
 
-/** The commit that is checked out in a folder. */
 export interface LocalCommit {
   readonly root: string
   readonly commit: string
-  /** Null on a commit without a branch. */
   readonly branch: string | null
-  /** The number of files with changes that are not committed. */
   readonly changed: number
 }
 
-/** The app of an earlier deployment from this clone. Stored only in the git configuration of the clone. */
+/** The app of an earlier deployment, in the clone's git configuration. */
 export interface Link {
   readonly url: string
   readonly project: string
   readonly app: string
 }
 
-/** Reads the repository of a folder. Without a repository, throws a `CommandError` that says how to create it. */
+/** Throws a `CommandError` that says how to create a repository. */
 export async function readRepository(folder: string): Promise<LocalCommit> {
   const directory = await realpath(folder).catch(() => {
     throw new CommandError(`There is no folder ${folder}.`)
@@ -50,7 +47,7 @@ export async function readRepository(folder: string): Promise<LocalCommit> {
   }
 }
 
-/** Returns the top folder of a repository. Without a repository, throws a `CommandError` that says how to create it. */
+/** Throws a `CommandError` that says how to create a repository. */
 export async function folderOfRepository(directory: string): Promise<string> {
   const printed = await git(directory, ['rev-parse', '--show-toplevel']).catch((error: unknown) => {
     throw isNoRepository(error) ? noRepository(directory) : error
@@ -106,10 +103,10 @@ export async function writeLink(folder: string, link: Link): Promise<void> {
   }
 }
 
-/** How long to wait while another git process writes the configuration, for example during a parallel deployment. */
+/** Another git process may write the configuration, for example during a parallel deployment. */
 const configureMs = 2_000
 
-/** Sets a git variable, and retries, because git does not wait for the lock of its configuration. */
+/** Retries, because git does not wait for the lock of its configuration. */
 async function configure(folder: string, name: string, value: string): Promise<void> {
   const until = performance.now() + configureMs
   const pause = growingPause({ firstMs: 20, longestMs: 500 })
@@ -153,12 +150,9 @@ const commitAdvice = (directory: string, first: readonly string[] = []): string 
 
 const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`)
 
-/**
- * Runs git as the current user, and returns its output unless the output goes to a file. Rejects with a `CommandError`
- * that quotes the message of git.
- */
+/** Runs as the current user. Rejects with a `CommandError` that quotes git's message. */
 async function git(directory: string, args: readonly string[], input = '', file?: number): Promise<string> {
-  // The file system monitor in the configuration of a repository is a program that we do not trust.
+  // A repository's configuration may name a program as its file system monitor.
   const child = startProcess('git', ['-c', 'core.fsmonitor=false', ...args], {
     cwd: directory,
     stdio: ['pipe', file ?? 'pipe', 'pipe'],
@@ -167,7 +161,7 @@ async function git(directory: string, args: readonly string[], input = '', file?
     if (error.code !== 'ENOENT') throw error
     throw new CommandError('git is not installed, or not on the PATH.')
   })
-  // Git may end before it has read everything; the exit status says why.
+  // Git may end before it has read everything; its exit status says why.
   child.stdin?.on('error', () => undefined).end(input)
   const [[code, signal], stdout, stderr] = await Promise.all([ended, textOf(child.stdout), textOf(child.stderr)])
   if (code !== 0) throw new CommandError(`git: ${stderr.trim() || `it ended with ${code ?? signal}`}`)

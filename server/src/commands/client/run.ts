@@ -14,10 +14,9 @@ interface RunFlags {
   readonly dataDir?: string
 }
 
-/** The exit status of a command that Ctrl+C has ended. */
+/** As after Ctrl+C. */
 const interrupted = 130
 
-/** `fairlead run APP [--tty] -- COMMAND…` */
 export function runCommand(local?: LocalServer): Command {
   const command = new Command('run')
     .description('run a command beside an app, with its files, variables and limits, and end with its status')
@@ -71,7 +70,7 @@ function ownTerminal(): Terminal {
 
 const sizeOf = ({ columns, rows }: WriteStream) => ({ columns: Math.max(1, columns), rows: Math.max(1, rows) })
 
-/** Forwards every key to the command, including Ctrl+C, and each new size of the window. */
+/** Forwards every key, also Ctrl+C, and each new size of the window. */
 async function inTerminal(run: ConnectedRun, { keyboard, screen }: Terminal): Promise<RunEnd> {
   const resize = () => run.send({ type: 'resize', ...sizeOf(screen) })
   keyboard.setRawMode(true)
@@ -99,22 +98,20 @@ const lifeMs = 10_000
 /** The server pings three times in this time. */
 const silenceMs = 60_000
 
-/** The local streams that are connected to a command of an app. */
 export interface OwnStreams {
   readonly input: NodeJS.ReadableStream
   readonly output: NodeJS.WritableStream
   readonly errors: NodeJS.WritableStream
 }
 
-/** A command of an app that is connected to local streams. */
 export interface ConnectedRun {
-  /** Resolves when the command ends. Rejects when the connection is lost, which also ends the command. */
+  /** Rejects when the connection is lost, which also ends the command. */
   readonly ended: Promise<RunEnd>
   send(request: RunRequest): void
   close(): void
 }
 
-/** @param address the WebSocket's address, such as `wss://fairlead.example.com/runs/connect` */
+/** @param address such as `wss://fairlead.example.com/runs/connect` */
 export function connectRun(address: string, ticket: string, streams: OwnStreams): ConnectedRun {
   const socket = new WebSocket(address, [runProtocol, ticket], { handshakeTimeout: silenceMs })
   const send = (request: RunRequest) => {
@@ -138,8 +135,8 @@ export function connectRun(address: string, ticket: string, streams: OwnStreams)
 }
 
 /**
- * Tells the server that this client is alive, even while it reads nothing and answers no ping: a pager may not read for
- * a long time.
+ * Tells the server that this client lives, even while it reads nothing and answers no ping: a pager may not read for a
+ * long time.
  */
 function showLife(socket: WebSocket): void {
   const timer = setInterval(() => {
@@ -158,7 +155,6 @@ function endWithServer(socket: WebSocket): void {
   socket.once('close', () => clearTimeout(timer))
 }
 
-/** Sends the input at the pace of the command. */
 function passInput(socket: WebSocket, input: NodeJS.ReadableStream, end: () => void): void {
   input.on('data', (chunk: Buffer) => {
     input.pause()

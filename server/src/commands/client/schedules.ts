@@ -7,7 +7,6 @@ import { printable } from './logs.ts'
 
 type Schedule = ResponseBody<'schedules.get'>
 
-/** `fairlead schedules list|add|remove|runs|output` */
 export function schedulesCommand(local?: LocalServer): Command {
   const part = (name: string, description: string) => appCommand(name, description, local)
   const at: At = (flags, app, work) =>
@@ -44,7 +43,6 @@ export function schedulesCommand(local?: LocalServer): Command {
     )
 }
 
-/** Runs `work` with the app of this name. */
 type At = (
   flags: AppFlags,
   app: string,
@@ -104,7 +102,6 @@ async function scheduleNamed({ client }: Connection, params: AppParams, name: st
   throw new CommandError(`The app has no schedule ${name}.`)
 }
 
-/** `fairlead runs list|logs|cancel APP` */
 export function runsCommand(local?: LocalServer): Command {
   return new Command('runs')
     .description('list the commands that ran beside an app, see what they printed, and end those that run')

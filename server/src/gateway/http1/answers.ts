@@ -6,13 +6,12 @@ export function answer(res: ServerResponse, status: number, message: string, hea
   send(res, status, Buffer.from(`${message}\n`), headers)
 }
 
-/** Answers with exactly this text. */
 export function answerText(res: ServerResponse, text: string): void {
   send(res, 200, Buffer.from(text), ['X-Content-Type-Options', 'nosniff'])
 }
 
 function send(res: ServerResponse, status: number, body: Buffer, headers: readonly string[]): void {
-  // An app's answer that could not be passed on may have left its reason phrase behind.
+  // An answer of the app that was not passed on may have left its reason phrase.
   res.writeHead(status, STATUS_CODES[status] ?? '', [
     'Content-Type',
     'text/plain; charset=utf-8',

@@ -1,13 +1,13 @@
 /**
- * Browsers send a host's cookies to all of its ports. Apps on other ports of Fairlead's host would see Fairlead's
- * cookies and could overwrite them. All cookies of Fairlead start with this prefix, after `__Host-` where present, and
- * none of them passes the gateway in either direction.
+ * Browsers send a host's cookies to all of its ports, so apps on other ports would see Fairlead's cookies and could
+ * overwrite them. All cookies of Fairlead have this prefix, after `__Host-` if present, and none passes the gateway in
+ * either direction.
  */
 const FAIRLEAD_COOKIE_PREFIX = 'fairlead_'
 
 const RESERVED = new RegExp(`^(?:__Host-|__Secure-)?${FAIRLEAD_COOKIE_PREFIX}`, 'i')
 
-/** Returns the value of a Cookie header without Fairlead's cookies; null when nothing remains. */
+/** Removes Fairlead's cookies. Null when nothing remains. */
 export function appCookies(value: string): string | null {
   if (!mentionsFairlead(value)) return value
   const kept = value.split(';').filter((pair) => !RESERVED.test(pair.trim()))
@@ -15,9 +15,8 @@ export function appCookies(value: string): string | null {
   return rest === '' ? null : rest
 }
 
-/** True when a Set-Cookie header would set one of Fairlead's cookies. */
 export function setsFairleadCookie(value: string): boolean {
-  // A browser sends a cookie without a name (`=a=b`) back as `a=b`.
+  // Browsers send a cookie without a name (`=a=b`) back as `a=b`.
   return mentionsFairlead(value) && RESERVED.test(value.replace(/^[\s=]+/, ''))
 }
 
@@ -25,12 +24,12 @@ function mentionsFairlead(value: string): boolean {
   return value.toLowerCase().includes(FAIRLEAD_COOKIE_PREFIX)
 }
 
-/** True when a Set-Cookie header may name the hosts to which browsers send its cookie. */
+/** True when a Set-Cookie header may name a domain. */
 export const namesDomain = (value: string): boolean => /;\s*domain/i.test(value)
 
 /**
- * Returns a Set-Cookie header without a domain above `hostname`, because apps of other owners have their hosts there.
- * The cookie then applies only to `hostname`.
+ * Removes a domain above `hostname` from a Set-Cookie header, because other owners have hosts there. The cookie then
+ * applies only to `hostname`.
  */
 export function withoutDomainAbove(value: string, hostname: string): string {
   const [pair = '', ...attributes] = value.split(';')
@@ -39,13 +38,11 @@ export function withoutDomainAbove(value: string, hostname: string): string {
       .toLowerCase()
       .split('=', 2)
       .map((part) => part.trim())
-    // Browsers ignore a leading dot.
     return name !== 'domain' || domain === '' || !hostname.endsWith(`.${domain.replace(/^\./, '')}`)
   })
   return [pair, ...kept].join(';')
 }
 
-/** Returns the value of a cookie in a Cookie header; null when it is missing. */
 export function cookieNamed(header: string | undefined, name: string): string | null {
   const pair = header?.split(';').find((each) => each.trim().startsWith(`${name}=`))
   return pair === undefined ? null : pair.trim().slice(name.length + 1)

@@ -1,4 +1,4 @@
-/** Alternating names and values as received, with their case, order and repetitions. */
+/** Alternating names and values, as received. */
 export type RawHeaders = readonly string[]
 
 /** Headers that describe one connection, not the message (RFC 9110 §7.6.1). */
@@ -11,10 +11,10 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-/** A Connection header cannot remove these, because host and framing belong to the message. */
+/** Host and framing belong to the message, so a Connection header cannot remove them. */
 export const NEVER_OPTIONS: ReadonlySet<string> = new Set(['host', 'content-length'])
 
-/** The headers that describe the client: the de-facto ones and `Forwarded` (RFC 7239). */
+/** The usual headers about the client, and `Forwarded` (RFC 7239). */
 const FORWARDED = /^(?:forwarded|x-real-ip|x-forwarded-.+)$/
 
 /**
@@ -37,7 +37,7 @@ export function selectHeaders(rawHeaders: RawHeaders, keep: (lowerCaseName: stri
   return kept
 }
 
-/** Returns the header names listed in Connection, or null in the usual case that it lists none. */
+/** Returns null in the usual case of no names. */
 export function connectionOptions(rawHeaders: RawHeaders): Set<string> | null {
   let options: Set<string> | null = null
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -65,10 +65,9 @@ export function contentLength(headers: RawHeaders): number | null {
 }
 
 /**
- * The response header that names the deployment that answered, in lower case as in Node's `headers`. Only the gateway
- * sets it; the same header from an app is removed.
+ * Names the deployment that answered, in lower case as in Node's `headers`. Only the gateway sets it; the app's own is
+ * removed.
  */
 export const deploymentHeader = 'x-fairlead-deployment'
 
-/** The same name as the gateway sends it. */
 export const DEPLOYMENT_HEADER_ON_WIRE = deploymentHeader.replace(/\b[a-z]/g, (letter) => letter.toUpperCase())

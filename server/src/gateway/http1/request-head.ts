@@ -1,24 +1,22 @@
 import { appCookies } from './cookies.ts'
 import { connectionOptions, HOP_BY_HOP, isForwarded, type RawHeaders } from './raw-headers.ts'
 
-/** The connection on which a request came in. */
 export interface Peer {
-  /** Null for the edge: the edge names the client, and apps need not know about it. */
+  /** Null for the edge, which names the client instead. */
   readonly address: string | null
-  /** True for a proxy of the operator, whose X-Forwarded-* headers are trusted. */
+  /** True for a proxy whose X-Forwarded-* headers are trusted. */
   readonly trusted: boolean
-  /** The scheme that visitors use on this connection. */
   readonly scheme: 'http' | 'https'
 }
 
 export interface IncomingHead {
   readonly method: string
   readonly rawHeaders: RawHeaders
-  /** The host of an absolute request target; null when the target has none. */
+  /** From an absolute request target. */
   readonly authority: string | null
-  /** Replaces the Host header, which HTTP/1.0 may omit. */
+  /** For HTTP/1.0, which may omit the Host header. */
   readonly defaultHost: string
-  /** True when the client asks to change the protocol (RFC 9110 §7.8). */
+  /** The client asks for another protocol (RFC 9110 §7.8). */
   readonly upgrade: boolean
   readonly peer: Peer
 }
@@ -35,10 +33,10 @@ export interface Refusal {
   readonly message: string
 }
 
-/** Methods for which Node sends no body on its own. For all others, a missing length must be stated. */
+/** Node sends no body with these methods unless told to. For all others, a missing length must be stated. */
 const USUALLY_BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
 const DIGITS = /^\d+$/
-/** `uri-host [ ":" port ]` (RFC 9112 §3.2), without the comma: some apps read a comma as a separator of two hosts. */
+/** `uri-host [ ":" port ]` (RFC 9112 §3.2), without a comma, which some apps read as a separator of hosts. */
 const HOST = /^(?:\[[\w:.%~-]+\]|[\w.~%!$&'()*+;=-]*)(?::\d*)?$/
 
 const NO_SINGLE_LENGTH = refuse(400, 'The request has no single Content-Length.')
@@ -47,9 +45,7 @@ const SEVERAL_HOSTS = refuse(400, 'The request has more than one Host.')
 const INVALID_HOST = refuse(400, 'The request has a Host that is not valid.')
 const TWO_LENGTHS = refuse(400, 'The request has two lengths.')
 
-/** The values collected while the headers of a head are read. */
 interface Reading {
-  /** The headers that go to the app. */
   readonly headers: string[]
   host: string | null
   hosts: number
@@ -62,9 +58,9 @@ interface Reading {
 }
 
 /**
- * Returns the head for the app: hop-by-hop headers removed, exactly one framing, and X-Forwarded-For, -Proto and -Host
- * that describe the client. Such headers from the client are kept and extended only when a trusted proxy sent them.
- * From the edge only these three are trusted: the edge passes all other headers on as the client sent them.
+ * Returns the head for the app: without hop-by-hop headers, with exactly one framing, and with X-Forwarded-For, -Proto
+ * and -Host. These three are extended only if a trusted proxy or the edge sent them. The edge passes all other headers
+ * on as the client sent them, so they are not trusted.
  */
 export function requestHead(request: IncomingHead): RequestHead | Refusal {
   const { rawHeaders, peer } = request
@@ -96,7 +92,7 @@ export function requestHead(request: IncomingHead): RequestHead | Refusal {
   }
 }
 
-/** Adds one header of the request to the reading. Returns null, or a refusal when the framing is not acceptable. */
+/** Returns a refusal when the framing is not acceptable. */
 function readHeader(
   reading: Reading,
   name: string,
@@ -174,7 +170,6 @@ function addOwnHeaders(reading: Reading, { method, defaultHost, upgrade, peer }:
   else headers.push('Connection', 'keep-alive')
 }
 
-/** True when a request names exactly one host, and it is valid. */
 export function hasOneHost(rawHeaders: RawHeaders): boolean {
   const hosts = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === 'host')
   return hosts.length === 1 && HOST.test(hosts[0] ?? '')

@@ -10,28 +10,24 @@ import {
   selectHeaders,
 } from './raw-headers.ts'
 
-/** Headers that may not follow the body (RFC 9110 §6.5.1): framing, routing, and headers that the gateway sets. */
+/** Framing, routing, and headers of the gateway may not follow the body (RFC 9110 §6.5.1). */
 const NEVER_TRAILERS = new Set(['content-length', 'host', 'trailer', 'set-cookie', 'cookie', 'content-encoding'])
-/** Headers that belong only to the final answer. */
 const NEVER_INTERIM = new Set(['set-cookie', 'trailer', deploymentHeader])
-/** The characters of a reason phrase (RFC 9112 §4). Node's parser accepts everything but line ends. */
+/** RFC 9112 §4. Node's parser accepts everything but line ends. */
 const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /**
- * Returns the head for the client: hop-by-hop headers removed, Fairlead's cookies and deployment header protected. Null
- * when the app applied a transfer coding other than chunked, which the gateway never asks for. Framing other than
- * Content-Length is added by the server that sends the answer.
+ * Returns the head for the client: without hop-by-hop headers, with Fairlead's cookies and deployment header protected.
+ * Null for a transfer coding other than chunked, which the gateway never asks for. The server adds the framing unless
+ * there is a Content-Length.
  */
 export function responseHead(response: {
   readonly status: number
   readonly rawHeaders: RawHeaders
-  /** True when the client can receive a chunked body, and therefore trailers. */
+  /** True when the client can receive a chunked body, and so trailers. */
   readonly trailersPossible: boolean
   readonly deploymentId: string
-  /**
-   * Returns the host that cookies are limited to, because apps of other owners have sibling hosts; null when there is
-   * no limit.
-   */
+  /** Limits cookies to this host, because sibling hosts belong to other owners; null for no limit. */
   readonly sharedSite: () => string | null
 }): string[] | null {
   const { status, rawHeaders } = response
@@ -64,13 +60,13 @@ export function responseHead(response: {
     }
     headers.push(name, value)
   }
-  // Node refuses to announce trailers in an answer without chunks.
+  // Node announces trailers only in a chunked answer.
   if (trailer !== '' && !contentLength && response.trailersPossible) headers.push('Trailer', trailer)
   headers.push(DEPLOYMENT_HEADER_ON_WIRE, response.deploymentId)
   return headers
 }
 
-/** False for answers that end with their head (RFC 9112 §6.3), regardless of the length that they state. */
+/** False when the answer ends with its head (RFC 9112 §6.3), regardless of the length that it states. */
 export function mayHaveBody(method: string, status: number): boolean {
   return method !== 'HEAD' && status !== 204 && status !== 304
 }
@@ -96,7 +92,7 @@ export function interimHeaders(rawHeaders: RawHeaders): string[] {
   )
 }
 
-/** Returns the fields that may follow a body, as pairs of name and value. */
+/** Pairs of name and value. */
 export function trailerFields(rawTrailers: RawHeaders): [string, string][] {
   const allowed = selectHeaders(
     rawTrailers,

@@ -1,8 +1,7 @@
-/** The target of a request line: a path on this server, and a host if the line names one. */
 export interface Target {
   /** Origin form (`/path?query`) or `*`. */
   readonly path: string
-  /** From the absolute form, which takes precedence over the Host header (RFC 9112 §3.2.2). */
+  /** From the absolute form; it precedes the Host header (RFC 9112 §3.2.2). */
   readonly authority: string | null
 }
 
@@ -17,7 +16,7 @@ export function parseTarget(target: string): Target | null {
   return { path: rest.startsWith('/') ? rest : `/${rest}`, authority }
 }
 
-/** Returns the name in a Host header as routes store it: lower case, without port and without the root's dot. */
+/** Takes a Host header. Routes store names like this: lower case, without port and the root's dot. */
 export function hostnameOf(authority: string): string {
   const portAt = authority.startsWith('[') ? authority.indexOf(':', authority.indexOf(']')) : authority.indexOf(':')
   const name = (portAt === -1 ? authority : authority.slice(0, portAt)).toLowerCase()

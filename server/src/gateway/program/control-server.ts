@@ -5,10 +5,8 @@ import { assertEdgeCall, type EdgeCallName, type Uncertified } from '../protocol
 import type { FromGateway, Replace, ToGateway, Welcome } from '../protocol/program.ts'
 import { callErrorOf, carryLines, type Handlers, serveCalls } from '../protocol/rpc.ts'
 
-/** A connection without a valid first message in this time is closed. */
 const HELLO_MS = 10_000
 
-/** The calls that a server may make. */
 const allowed: ReadonlySet<CallName> = new Set<keyof Calls>([
   'listen',
   'open',
@@ -27,7 +25,6 @@ const allowed: ReadonlySet<CallName> = new Set<keyof Calls>([
 export interface ControlOptions {
   readonly handlers: Handlers<NetServer>
   readonly describe: () => Omit<Welcome, 'type'>
-  /** Called when a server begins to lead the gateway. */
   readonly onWelcomed: () => void
   readonly replace: (request: Replace) => Promise<void>
   /** Called when the reply to `stop` is on its way. */
@@ -38,13 +35,11 @@ export interface ControlOptions {
   readonly epoch: number
 }
 
-/**
- * The socket on which a gateway takes calls. Only one server at a time makes calls: the server with the newest epoch.
- */
+/** Only one server at a time makes calls: the server with the newest epoch. */
 export interface ControlServer {
   readonly server: NetServer
   epoch(): number
-  /** Sends a notice to the server that leads the gateway; returns false when there is none. */
+  /** Returns false when no server leads the gateway. */
   notify(notice: Refusal | Uncertified): boolean
   /** Closes all connections after everything has been sent. */
   close(): Promise<void>
@@ -144,7 +139,7 @@ export function createControlServer(options: ControlOptions): ControlServer {
 
 const notLeading = { message: 'another server leads this gateway', code: null }
 
-/** Throws for messages that no server of any version sends. */
+/** Throws for messages that no version sends. */
 function assertCall(message: ToEngine): void {
   if (message.type === 'cancel') return
   if (message.type !== 'request' || !Number.isSafeInteger(message.id) || !allowed.has(message.name)) {

@@ -20,7 +20,7 @@ export interface Member {
   failed(error: Error): void
 }
 
-/** All processes of one gateway, as a unit: a call is answered when every process has confirmed it. */
+/** All processes of a gateway as a unit: a call is answered when every process has confirmed it. */
 export interface Fleet {
   readonly handlers: Handlers<NetServer>
   /** Gives a new worker all open apps, and every call from now on. */
@@ -28,9 +28,8 @@ export interface Fleet {
   leave(worker: Member): void
   /** The replaced gateway, while it finishes its requests. It gets all changes, too. */
   setPredecessor(predecessor: Member | null): void
-  /** Adds the counts of a process that has ended. */
   addTraffic(traffic: readonly AppTraffic[]): void
-  /** Reports a refusal from a process, once for each endpoint until the app is routed again. */
+  /** Reports each endpoint once, until its app is routed again. */
   refused(refused: RefusedEndpoint): void
 }
 
@@ -84,14 +83,14 @@ export function createFleet(
 
 const adoptAt = (worker: Member, app: OpenApp) => worker.call('adopt', { app }).then(() => undefined, worker.failed)
 
-/** Makes a call in every process. Resolves with all results, the result of the main process first. */
+/** Calls every process. The main process's result comes first. */
 type Everywhere = <Name extends CallName>(
   name: Name,
   parameters: InnerCalls[Name]['parameters'],
   signal: AbortSignal,
 ) => Promise<[InnerCalls[Name]['result'], ...InnerCalls[Name]['result'][]]>
 
-/** @param members returns all processes except the main process */
+/** @param members all processes except the main process */
 function createEverywhere(engine: Engine, members: () => readonly Member[]): Everywhere {
   return async <Name extends CallName>(name: Name, parameters: InnerCalls[Name]['parameters'], signal: AbortSignal) => {
     const handler = engine.handlers[name] as (
@@ -117,13 +116,12 @@ function createEverywhere(engine: Engine, members: () => readonly Member[]): Eve
   }
 }
 
-/** The handlers of the calls that change where the gateway listens and sends requests. */
 function createHandlers(
   engine: Engine,
   workers: ReadonlySet<Member>,
   { everywhere, onRoute }: { readonly everywhere: Everywhere; readonly onRoute: (appId: string) => void },
 ): Omit<Handlers<NetServer>, 'takeTraffic' | 'ping' | 'stop'> {
-  /** The apps that are being opened in the workers. Further calls for these apps wait. */
+  /** Further calls for apps that are being opened wait. */
   const opening = new Map<string, Promise<unknown>>()
   const adoptAtAll = async (app: OpenApp) => {
     await Promise.all([...workers].map((worker) => adoptAt(worker, app)))

@@ -24,15 +24,15 @@ import { engineOptions, startWorkers, type Workers } from './workers.ts'
 
 type Start = Extract<Assignment, { type: 'start' | 'succeed' }>
 
-/** How long requests may take to finish after a signal, or after another gateway has taken this one's paths. */
+/** For requests after a signal, or after another gateway has taken this one's paths. */
 const FINISH_MS = 10_000
-/** A replaced gateway that answers nothing for this time is killed, like a worker. */
+/** A silent predecessor is killed, like a worker. */
 const PREDECESSOR_SILENT_MS = 5_000
-/** How long the last replies may take to reach their servers. */
+/** For the last replies to servers. */
 const FLUSH_MS = 1_000
 
 /**
- * Runs a gateway until it is stopped or replaced, or its paths are taken or removed. `starter` is the process that
+ * Runs until the gateway is stopped or replaced, or its paths are taken or removed. `starter` is the process that
  * started it.
  */
 export async function runGateway(starter: Peer, start: Start): Promise<void> {
@@ -90,9 +90,6 @@ export async function runGateway(starter: Peer, start: Start): Promise<void> {
   process.disconnect()
 }
 
-/**
- * Creates everything that answers requests and questions, and starts the workers. `notify` sends notices to the server.
- */
 function startAnswering({ home, options }: Start, notify: ControlServer['notify']) {
   const write = openLogFile(logOf(home))
   const log = createLog(write)
@@ -102,7 +99,6 @@ function startAnswering({ home, options }: Start, notify: ControlServer['notify'
     log,
     onRefused: (refused) => fleet.refused(refused),
     onEdgeChanged: () => questions.recheck(),
-    // A single process does not need to distribute connections.
     ...(options.workers > 1 && { newShare: sharing.newShare }),
   })
   const fleet: Fleet = createFleet(engine, { log, onRefused: (refused) => notify({ type: 'refused', ...refused }) })
@@ -123,7 +119,7 @@ function edgeListening(home: Home, { edge: { listener } }: Engine, questions: Qu
   }
 }
 
-/** Receives the listening sockets of the predecessor, then takes over its paths. */
+/** Receives the predecessor's listening sockets, then takes over its paths. */
 async function succeed(
   predecessor: Peer,
   { fleet, log }: { readonly fleet: Fleet; readonly log: Log },
@@ -160,7 +156,7 @@ function endPredecessor(pid: number, log: Log): void {
 
 interface Ending {
   exit(control: ControlServer): Promise<void>
-  /** Stops as on a server's request, and exits. */
+  /** Stops as if a server asked for it, and exits. */
   finish(control: ControlServer, why: string): Promise<void>
   /** Finishes the accepted connections, and exits. */
   retire(control: ControlServer, successor: Peer, timeoutMs: number): Promise<void>
@@ -211,13 +207,13 @@ function createEnding({
   }
 }
 
-/** A successor that is not ready after this time is killed, and the old gateway continues. */
+/** A successor that is not ready by then is killed, and the old gateway continues. */
 const DEADLINE_MS = 15_000
 
 /**
- * Starts another gateway and sends it the listening sockets. Both processes share the sockets, so that each connection
- * in the queues is answered by one of the two, without a gap. Resolves when the successor has taken the control socket.
- * Rejects when the successor does not become ready; this gateway then stays unchanged.
+ * Starts a successor and sends it the listening sockets. Both processes share the sockets, so that one of them answers
+ * each waiting connection. Resolves when the successor has taken the control socket. If it does not become ready,
+ * rejects and changes nothing.
  */
 async function handOver(
   { command, options }: Replace,
@@ -252,7 +248,7 @@ async function handOver(
       for (const { name, parameters } of engine.edge.calls({ withCertificates: true }))
         adopted.push(peer.call(name, parameters))
     }
-    // Last, because after this, requests for all apps arrive.
+    // Last, because requests for all apps arrive from now on.
     const shared = engine.sharedSocket()
     if (shared !== null) adopted.push(peer.call('adopt', { app: null }, undefined, shared))
     await Promise.race([Promise.all(adopted), late.promise])
@@ -272,24 +268,19 @@ async function handOver(
   }
 }
 
-/** How often the gateway checks that its sockets still exist. */
 const WATCH_MS = 500
 
 export type ListenAt = (path: string) => Promise<void>
 
-/** The sockets and the record of this gateway. */
 interface Home {
-  /** Listens for calls at a temporary path. */
   listen(control: ListenAt): Promise<void>
-  /** Listens for an edge at temporary paths. */
   listenForEdge(sockets: { readonly edge: ListenAt; readonly questions: ListenAt }): Promise<void>
-  /** Moves all sockets to their final paths, where they replace another gateway's sockets, and writes the record. */
+  /** Moves all sockets to their final paths, in place of another gateway's sockets, and writes the record. */
   take(about: { readonly version: string; readonly startedAt: string }): void
   /** Moves the sockets for an edge to their final paths. */
   takeEdge(): void
   /** Calls `onLost` when a path is gone or names the socket of another gateway. */
   watch(onLost: () => void): void
-  /** Removes the files of this gateway. */
   leave(): void
 }
 

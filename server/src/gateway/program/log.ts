@@ -1,13 +1,12 @@
 import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
 import type { Log } from '../protocol/log.ts'
 
-/** A larger file is renamed to `<file>.1`, which replaces the previous `<file>.1`. */
+/** A larger file becomes `<file>.1`, in place of the previous one. */
 const MAX_BYTES = 10 * 1024 * 1024
 
-/** The numeric levels of the server's log. */
+/** As in the server's log. */
 const levels = { info: 30, warn: 40, error: 50 }
 
-/** Creates a log of JSON lines in the server's format. */
 export function createLog(write: (line: string) => void): Log {
   const at = (level: number) => (fields: object, message: string) => {
     const time = new Date().toISOString()

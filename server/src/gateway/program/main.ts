@@ -1,6 +1,6 @@
 /**
- * The gateway as a separate program: `node main.js <folder>`. The process that starts it sends its task over an IPC
- * channel, so that nothing about it appears in the process list. It imports little, to stay small.
+ * `node main.js <folder>` is the gateway. Its starter sends the task over an IPC channel, so that the process list does
+ * not show it. It imports little, to stay small.
  */
 import { nameSourceLines } from '../../platform/source-lines.ts'
 import type { Assignment, Notice } from '../protocol/program.ts'

@@ -8,24 +8,22 @@ import type { SendConnection } from './sharing.ts'
 
 type Message = ToEngine | Settlement | Refusal | Notice | Assignment
 
-/** Another process of this gateway, connected by an IPC channel. Both sides may make calls. */
+/** Another process of this gateway, behind an IPC channel. Both sides may make calls. */
 export interface Peer {
   readonly call: PendingCalls<NetServer>['call']
   /** Sends a message that belongs to no call. */
   post(message: Refusal | Notice | Assignment): void
-  /** Sends a connection, and keeps it open in this process. */
+  /** The connection stays open in this process, too. */
   sendConnection: SendConnection
-  /** Answers the calls of the other process from now on. */
+  /** Answers the other process's calls from now on. */
   serve(handlers: Handlers<NetServer>): void
-  /** Resolves with the next notice of this type; rejects when the other process sends `failed` or ends. */
+  /** Rejects when the other process sends `failed` or ends. */
   next<Type extends Notice['type']>(type: Type): Promise<Extract<Notice, { type: Type }>>
   /** Asks the other process regularly whether it answers. */
   watch(options: WatchOptions): Watch
-  /** Resolves when the channel is closed. */
   readonly gone: Promise<void>
 }
 
-/** Error code of calls to a process that has ended. */
 export const peerGone = 'PEER_GONE'
 
 /** Creates the peer for a child process, or in a child (`process`) for the process that started it. */
@@ -37,7 +35,7 @@ export function createPeer(
   } = {},
 ): Peer {
   const post = (message: Message, handle?: NetServer | Socket): void => {
-    // When the channel is closed, its `disconnect` event rejects the waiting calls.
+    // Without a channel, its `disconnect` event rejects the waiting calls.
     if (channel.connected) channel.send?.(message, handle, { keepOpen: true }, () => {})
   }
   const calls = createCalls<NetServer>(post)
@@ -76,7 +74,7 @@ export function createPeer(
     call: calls.call,
     post,
     sendConnection(connection, socket) {
-      // Without this, Node would track the connection until its end, and send messages about it.
+      // Otherwise Node would track the connection to its end, and send messages about it.
       Object.assign(socket, { server: null })
       post({ type: 'connection', ...connection }, socket)
     },

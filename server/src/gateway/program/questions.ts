@@ -7,18 +7,15 @@ import { stopAccepting } from '../routing/listener.ts'
 import { listenAt } from './socket-file.ts'
 import { createWaitingQuestions, type WaitingQuestions } from './waiting-questions.ts'
 
-/**
- * A TLS client may send a name of 64 KiB, and each byte may be escaped here. Such a name is answered like any unknown
- * name.
- */
+/** A TLS client may send a name of 64 KiB, whose bytes may be escaped here. Such a name is unknown, not an error. */
 const MAX_HEAD_BYTES = 256 * 1024
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
 /** Longer than any question waits. */
 const RETIRE_MS = 35_000
 
 /**
- * Answers the edge's questions: for the certificate of a name, and whether the edge may obtain one itself, which is
- * always refused.
+ * Answers the edge: with the certificate of a name, and whether the edge may obtain one itself, which is always
+ * refused.
  */
 export interface Questions extends Pick<WaitingQuestions, 'recheck' | 'retell'> {
   listen(path: string): Promise<void>
@@ -28,7 +25,7 @@ export interface Questions extends Pick<WaitingQuestions, 'recheck' | 'retell'> 
 
 export interface QuestionsOptions {
   readonly edge: Pick<Edge, 'servedAs' | 'certificateOf'>
-  /** Tells the server about a name without a certificate; returns false when there is no server. */
+  /** Tells the server about a name without a certificate; returns false without a server. */
   readonly tell: (hostname: string) => boolean
   readonly log: Log
 }
@@ -90,7 +87,6 @@ function hostnameIn(query: string | undefined): string | null {
   return isHostname(hostname) ? hostname : null
 }
 
-/** Passes a question on to the gateway that listens at the path. */
 function passOn(path: string, { url }: IncomingMessage, res: ServerResponse): void {
   const question = request({ socketPath: path, path: url, agent: false }, (incoming) => {
     res.writeHead(incoming.statusCode ?? 204, { 'Content-Length': incoming.headers['content-length'] ?? 0 })

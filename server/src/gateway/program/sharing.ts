@@ -2,23 +2,22 @@ import type { Socket } from 'node:net'
 import type { Entrance } from '../protocol/program.ts'
 import type { Share } from '../routing/listener.ts'
 
-/** A worker with this many untaken connections gets no further ones: it is busy or has stopped. */
+/** A worker with more untaken connections is busy or stopped, and gets no more. */
 const MOST_UNTAKEN = 16
 
-/** Sends a connection to a worker, with an id that the worker repeats when it has taken the connection. */
+/** The worker repeats the id when it has taken the connection. */
 export type SendConnection = (connection: { readonly id: number; readonly entrance: Entrance }, socket: Socket) => void
 
-/** The main process's view of a worker: the connections sent to it that it has not taken yet. */
+/** A worker, as the main process sees it: the connections that it has not taken yet. */
 export interface Receiver {
-  /** The worker has taken a connection. */
   taken(id: number): void
   /** The worker has ended: the main process answers the connections that the worker has not taken. */
   leave(): void
 }
 
 /**
- * Distributes the connections of each listener in turns among the main process and the workers. If all processes
- * accepted on one socket, a burst of connections would often go to a single process.
+ * Gives the connections of a listener in turns to all processes. If all of them accepted on one socket, a burst would
+ * often go to one process.
  */
 export interface Sharing {
   readonly newShare: (entrance: Entrance) => Share
@@ -42,7 +41,7 @@ export function createSharing(): Sharing {
 
   return {
     newShare(entrance) {
-      // Each listener starts with another process, because many listeners never have more than one connection.
+      // Each listener starts with another process, because many listeners have only one connection.
       let turn = shares
       shares += 1
       return (socket, takeBack) => {

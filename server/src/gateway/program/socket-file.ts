@@ -3,15 +3,14 @@ import { chmodSync, renameSync, rmSync, unlinkSync } from 'node:fs'
 import type { Server } from 'node:net'
 import { fileIdentity } from '../../platform/files.ts'
 
-/** A Unix socket that listens at a temporary path until it is moved to its final path. */
+/** A Unix socket that listens at a temporary path until it moves to its final path. */
 export interface SocketFile {
-  /** Calls `listen` with the temporary path. */
   listen(listen: (path: string) => Promise<void>): Promise<void>
-  /** Moves the socket to its final path, where it replaces another process's socket. Does nothing the second time. */
+  /** Replaces another process's socket. Does nothing the second time. */
   take(): void
-  /** True when the final path is gone, or names the socket of another process. */
+  /** True when the final path is gone, or is another process's socket. */
   isLost(): boolean
-  /** Removes the socket. Returns false when it never was at its final path, or another process has taken the path. */
+  /** Returns false when the final path never was ours, or is no longer. */
   leave(): boolean
 }
 
@@ -21,7 +20,6 @@ export function createSocketFile(path: string, beside: string): SocketFile {
     async listen(listen) {
       rmSync(beside, { force: true })
       await listen(beside)
-      // In addition to the private folder.
       chmodSync(beside, 0o600)
     },
     take() {
@@ -39,7 +37,6 @@ export function createSocketFile(path: string, beside: string): SocketFile {
   }
 }
 
-/** Starts to listen at a path. Rejects when that fails. */
 export async function listenAt(server: Server, path: string): Promise<void> {
   server.listen(path)
   await once(server, 'listening')

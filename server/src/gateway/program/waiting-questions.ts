@@ -1,24 +1,23 @@
 import type { Edge, Served } from '../routing/edge.ts'
 
-/** How long a question waits for a certificate. */
 const WAIT_MS = 30_000
-/** The server is told about a name at most once in this time. */
+/** The server hears of a name at most once in this time. */
 const TELL_MS = 10_000
-/** The most questions that may wait. Further questions are answered at once: there is no certificate. */
+/** More questions are answered at once: there is no certificate. */
 const MOST_WAITING = 1_024
-/** The most waiting questions for one app, because a wildcard allows any number of names. */
+/** A wildcard allows any number of names. */
 const MOST_WAITING_FOR_AN_APP = 128
 
-/** The answer to a question: a certificate with its key as PEM, `none`, or `elsewhere` when another gateway answers. */
+/** A certificate with its key as PEM, `none`, or `elsewhere` when another gateway answers. */
 export type Outcome = Buffer | 'none' | 'elsewhere'
 
-/** Questions for certificates. A question for a served name without a certificate waits until the server sends one. */
+/** A question for a served name without a certificate waits until the server sends one. */
 export interface WaitingQuestions {
   /** Calls `answer` once, possibly before it returns. Returns a function that ends the waiting without an answer. */
   ask(hostname: string, answer: (outcome: Outcome) => void): () => void
   /** Checks all waiting questions again, after names or certificates have changed. */
   recheck(): void
-  /** Tells a newly connected server about all names with waiting questions. */
+  /** Tells a newly connected server about all names that wait. */
   retell(): void
   endAll(outcome: Outcome): void
 }
@@ -34,7 +33,7 @@ export function createWaitingQuestions({
   tell,
 }: {
   readonly edge: Pick<Edge, 'servedAs' | 'certificateOf'>
-  /** Tells the server about a name without a certificate; returns false when there is no server. */
+  /** Returns false without a server. */
   readonly tell: (hostname: string) => boolean
 }): WaitingQuestions {
   const waiting = new Set<Question>()

@@ -10,28 +10,26 @@ import { createLog } from './log.ts'
 import { createPeer, type Peer } from './peer.ts'
 import type { Receiver, Sharing } from './sharing.ts'
 
-/** The shortest time between two starts of a worker, so that a worker that ends at once is not restarted at once. */
+/** Between two starts of a worker that ends at once. */
 const RESTART_MS = 500
-/** A new worker that is not ready after this time is replaced. */
+/** A worker that is not ready by then is replaced. */
 const READY_MS = 15_000
 /**
- * A worker that answers nothing for this time hangs and is replaced, because it blocks every change of a route. Shorter
- * than the time after which the server replaces the whole gateway.
+ * A worker that is silent for this time hangs and is replaced, because it blocks every change of a route. The server
+ * waits longer before it replaces the whole gateway.
  */
 const SILENT_MS = 5_000
 /** A worker that is silent for longer is reported to the server. */
 const TELL_MS = 1_000
-/** The workers run the same file as this process. */
 const program = process.argv[1] ?? ''
 
 export interface Workers {
-  /** Resolves when each of the first workers is ready or has failed once. */
+  /** Each of the first workers is ready or has failed once. */
   readonly ready: Promise<void>
   /** Stops replacing workers: they end with this process. */
   stop(): void
 }
 
-/** Starts the workers, and replaces those that end. */
 export function startWorkers(
   count: number,
   {
@@ -45,7 +43,6 @@ export function startWorkers(
     readonly fleet: Fleet
     readonly sharing: Sharing
     readonly log: Log
-    /** Writes a line to the log of the gateway. */
     readonly write: (line: string) => void
   },
 ): Workers {
@@ -86,7 +83,7 @@ export function startWorkers(
           onSilent: () => replace(`has answered nothing for ${SILENT_MS / 1000} s`),
         })
         fleet.join(member)
-        // After the apps, because messages arrive in the order in which they are sent.
+        // Messages arrive in order: the apps come first.
         receiver = sharing.join(peer.sendConnection)
       },
       () => {},
@@ -118,12 +115,11 @@ function memberOf(
   }
 }
 
-/** A process that answers requests besides the gateway's main process, which sends it connections. */
+/** Answers requests besides the main process, which sends it connections. */
 export interface Worker {
   onNotice(notice: Notice | Assignment, socket?: Socket): void
 }
 
-/** Answers until the main process ends. */
 export function runWorker(peer: Peer, options: ProgramOptions): Worker {
   const log = createLog((line) => peer.post({ type: 'log', line }))
   const engine = createEngine({

@@ -6,18 +6,18 @@ export interface AddressEndpoint {
   readonly port: number
 }
 
-/** The folder of a static site, as an absolute path without links. The gateway answers from the folder itself. */
+/** A folder that the gateway itself answers from: an absolute path without links. */
 export interface SiteEndpoint {
   readonly folder: string
-  /** True when the site's routes exist only in the browser: a page answers for paths without a file. */
+  /** The site's routes exist only in the browser, so a page answers for paths without a file. */
   readonly fallback?: true
 }
 
 export type Endpoint = AddressEndpoint | SiteEndpoint
 
 /**
- * The version of the calls, which each gateway names in its welcome. A gateway closes a connection that sends an unknown
- * call, so a server makes a new call only to a gateway of the version that added it.
+ * Each gateway names this version in its welcome. It closes a connection with an unknown call, so a server makes a new
+ * call only to a gateway of the version that added it.
  */
 export const protocolVersion = 1
 
@@ -29,37 +29,36 @@ export interface Upstream {
   readonly sticky?: Sticky
 }
 
-/** A cookie of the gateway that names an instance by an opaque key. */
+/** A cookie of the gateway with an opaque key of an instance. */
 export interface Sticky {
-  /** The name is reserved for Fairlead, so apps neither see nor set the cookie. */
+  /** A name of Fairlead, so apps neither see nor set the cookie. */
   readonly cookie: string
-  /** One key for each endpoint, in the order of the endpoints. */
+  /** One for each endpoint, in their order. */
   readonly keys: readonly string[]
 }
 
-/** The public address of an app. The operator's configuration decides between the two forms. */
+/** The operator's configuration decides which form it has. */
 export type PublicAddress = { readonly port: number } | { readonly hostname: string }
 
-/** The requests of one app since its traffic was last taken. */
+/** Since the traffic was last taken. */
 export interface AppTraffic {
   readonly appId: string
   readonly requests: number
-  /** Answers of 500 and above, including the gateway's own. */
+  /** Answers of 500 and above, also the gateway's own. */
   readonly errors: number
-  /** Complete answers by status class: 2xx, 3xx, 4xx and 5xx. */
+  /** Complete answers by class: 2xx, 3xx, 4xx and 5xx. */
   readonly answers: readonly number[]
-  /** The times until the heads of the app's answers, counted by range (`latency.ts`). */
+  /** The times to the heads of answers, by range (`latency.ts`). */
   readonly times: readonly number[]
 }
 
-/** An endpoint that refused a connection, or a folder that the gateway could not read. */
+/** It refused a connection, or its folder could not be read. */
 export interface RefusedEndpoint {
   readonly appId: string
   readonly deploymentId: string
   readonly endpoint: Endpoint
 }
 
-/** An open app with its routed upstream; null when none is routed. */
 export interface OpenApp {
   readonly appId: string
   readonly address: PublicAddress
@@ -67,8 +66,8 @@ export interface OpenApp {
 }
 
 /**
- * The calls of a gateway, each with its parameters and its result. Everything is plain data that survives JSON, so
- * `null` stands for "nothing". `client.ts` describes each call.
+ * Parameters and results are plain data that survives JSON, so `null` stands for "nothing". `client.ts` describes each
+ * call.
  */
 export interface Calls extends EdgeCalls {
   readonly listen: { readonly parameters: null; readonly result: null }
@@ -78,7 +77,6 @@ export interface Calls extends EdgeCalls {
   }
   readonly route: {
     readonly parameters: { readonly appId: string; readonly upstream: Upstream | null }
-    /** The previous upstream. */
     readonly result: Upstream | null
   }
   readonly drain: {
@@ -89,21 +87,21 @@ export interface Calls extends EdgeCalls {
     readonly parameters: { readonly appId: string; readonly timeoutMs: number }
     readonly result: null
   }
-  /** Returns the status that a site would answer for a path. The folder needs no route. */
+  /** The folder needs no route. */
   readonly probe: {
     readonly parameters: SiteEndpoint & { readonly path: string }
     readonly result: number
   }
-  /** Returns the number of worker processes that do not answer at the moment. */
+  /** The number of workers that do not answer at the moment. */
   readonly ping: { readonly parameters: null; readonly result: number }
   readonly takeTraffic: { readonly parameters: null; readonly result: readonly AppTraffic[] }
   /** Returns the requests since the traffic was last taken. */
   readonly stop: { readonly parameters: { readonly timeoutMs: number }; readonly result: readonly AppTraffic[] }
 }
 
-/** Calls between the processes of one gateway. A listening socket may be sent along with `adopt`. */
+/** Between the processes of one gateway. `adopt` may bring a listening socket. */
 export interface InnerCalls extends Calls {
-  /** Opens an app with its route in one step; null opens the port that all apps share. */
+  /** Opens an app with its route in one step; null opens the shared port. */
   readonly adopt: { readonly parameters: { readonly app: OpenApp | null }; readonly result: null }
   /**
    * Stops accepting, closes each connection with its next answer, and cuts the rest after `timeoutMs`. Replies when no
@@ -114,7 +112,6 @@ export interface InnerCalls extends Calls {
 
 export type CallName = keyof InnerCalls
 
-/** One call. The caller chooses the id, and the reply repeats it. */
 export interface CallRequest<Name extends CallName = CallName> {
   readonly type: 'request'
   readonly id: number
@@ -122,22 +119,20 @@ export interface CallRequest<Name extends CallName = CallName> {
   readonly parameters: InnerCalls[Name]['parameters']
 }
 
-/** Ends the waiting of a drain early; the reply follows. Ignored for a call that has been answered. */
+/** Ends the waiting of a drain; the reply follows. Ignored after the reply. */
 export interface CallCancellation {
   readonly type: 'cancel'
   readonly id: number
 }
 
-/** A message from a caller to a gateway. */
 export type ToEngine = { [Name in CallName]: CallRequest<Name> }[CallName] | CallCancellation
 
-/** An error as data. `code` is the system's code, such as `EADDRINUSE`; null when the error has none. */
+/** `code` is the system's, such as `EADDRINUSE`. */
 export interface CallError {
   readonly message: string
   readonly code: string | null
 }
 
-/** The end of a call. */
 export type Settlement =
   | { readonly type: 'reply'; readonly id: number; readonly result: InnerCalls[CallName]['result'] }
   | { readonly type: 'failure'; readonly id: number; readonly error: CallError }
@@ -154,7 +149,6 @@ export function isSameUpstream(a: Upstream, b: Upstream): boolean {
   )
 }
 
-/** Returns a key that is unique to the endpoint. */
 export function keyOfEndpoint(endpoint: Endpoint): string {
   if ('folder' in endpoint) return endpoint.fallback === true ? `${endpoint.folder} with a fallback` : endpoint.folder
   return `${endpoint.host}:${endpoint.port}`

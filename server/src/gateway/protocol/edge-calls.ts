@@ -1,19 +1,18 @@
 import { isIP } from 'node:net'
 import type { AppNames, HostName } from './host-names.ts'
 
-/** The options of a gateway behind an edge, which ends TLS. */
+/** For a gateway behind an edge, which ends TLS. */
 export interface EdgeOptions {
-  /** Host names of the server itself, such as the dashboard's. No app can have them. */
+  /** The server's own host names. No app can have them. */
   readonly hosts: readonly string[]
-  /** The public HTTPS port of the edge. */
   readonly httpsPort: number
 }
 
-/** The calls about what the edge serves. `edge-client.ts` describes each call. */
+/** `edge-client.ts` describes each call. */
 export interface EdgeCalls {
   readonly name: { readonly parameters: AppNames; readonly result: null }
   readonly certify: {
-    /** `pem` holds the private key, then the chain, which starts with the certificate of the name. */
+    /** The private key, then the chain, which starts with the certificate of the name. */
     readonly parameters: { readonly name: string; readonly pem: string | null }
     readonly result: null
   }
@@ -29,16 +28,13 @@ export type EdgeCall = {
   [Name in EdgeCallName]: { readonly name: Name; readonly parameters: EdgeCalls[Name]['parameters'] }
 }[EdgeCallName]
 
-/** Reports that a visitor needs the certificate of a served name or wildcard that has none. */
+/** A visitor needs the certificate of a served name or wildcard that has none. */
 export interface Uncertified {
   readonly type: 'uncertified'
   readonly hostname: string
 }
 
-/**
- * The host names, certificates and answers of a gateway. Of certificates and answers only the names and paths: a
- * gateway reveals no key.
- */
+/** Only names and paths: a gateway reveals no contents, and so no key. */
 export interface EdgeState {
   readonly names: readonly AppNames[]
   readonly certificates: readonly string[]
@@ -47,7 +43,7 @@ export interface EdgeState {
 
 const label = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
 const HOSTNAME = new RegExp(`^${label}(?:\\.${label})*$`)
-/** The longest DNS name (RFC 1035, section 2.3.4), as text. */
+/** As text (RFC 1035, section 2.3.4). */
 const longestName = 253
 const ANSWER_PATH = /^\/\.well-known\/[\w.~!$&'()*+,;=:@%/-]{1,1000}$/
 const longestAnswer = 64 * 1024
@@ -58,7 +54,6 @@ export function isHostname(name: unknown): name is string {
   return typeof name === 'string' && name.length <= longestName && HOSTNAME.test(name) && isIP(name) === 0
 }
 
-/** True for a host name, or for `*.` and a host name. */
 function isHostnameOrWildcard(name: unknown): name is string {
   return isHostname(typeof name === 'string' && name.startsWith('*.') ? name.slice(2) : name)
 }

@@ -1,7 +1,7 @@
-/** A host name of an app in addition to its address. `*.example.com` stands for all names with one more label. */
+/** A name besides an app's address. `*.example.com` stands for all names with one more label. */
 export interface HostName {
   readonly hostname: string
-  /** The host to redirect visitors to, at the same path; null when the app answers. */
+  /** Visitors are redirected there, to the same path; null when the app answers. */
   readonly redirectTo: string | null
 }
 
@@ -10,7 +10,7 @@ export interface AppNames {
   readonly names: readonly HostName[]
 }
 
-/** The additional host names of all apps. Names are stored and looked up as `hostnameOf` returns them. */
+/** The additional names of all apps, in the form of `hostnameOf`. */
 export interface HostNames {
   /** Replaces the names of an app. A name that another app has moves to this app: the last call wins. */
   set(appId: string, names: readonly HostName[]): void
@@ -49,7 +49,7 @@ export function createHostNames(): HostNames {
   }
 }
 
-/** Returns the wildcard that covers a name: `*.example.com` for `www.example.com`. */
+/** Returns `*.example.com` for `www.example.com`. */
 export function wildcardOf(hostname: string): string {
   const dot = hostname.indexOf('.')
   return dot === -1 ? '' : `*${hostname.slice(dot)}`

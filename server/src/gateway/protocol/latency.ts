@@ -1,10 +1,10 @@
-/*
- * Counts of response times by range. Four ranges make a factor of two, so that a percentile of any number of answers is
- * accurate to within a fifth, and counts of many processes and minutes can be added.
+/**
+ * Response times are counted by range. Four ranges make a factor of two: percentiles are accurate to within a fifth,
+ * and counts of many processes and minutes can be added.
  */
 
 const rangesPerOctave = 4
-/** The last range holds everything longer than two minutes. */
+/** Everything above two minutes. */
 const lastRange = 17 * rangesPerOctave
 
 export const noTimes = (): number[] => Array.from({ length: lastRange + 1 }, () => 0)
@@ -14,20 +14,19 @@ export function rangeOf(ms: number): number {
   return ms <= 1 ? 0 : Math.min(lastRange, Math.ceil(rangesPerOctave * Math.log2(ms)))
 }
 
-/** Returns the counts up to the last non-zero count. */
+/** Drops zeros at the end. */
 export function trimmed(counts: readonly number[]): number[] {
   return counts.slice(0, counts.findLastIndex((count) => count > 0) + 1)
 }
 
-/** Adds counts that may have different lengths. */
 export function addCounts(a: readonly number[], b: readonly number[]): number[] {
   const [long, short] = a.length >= b.length ? [a, b] : [b, a]
   return long.map((count, at) => count + (short[at] ?? 0))
 }
 
 /**
- * Returns the time in milliseconds within which a share of the answers came; `null` without answers. Assumes that
- * answers are spread evenly over their range.
+ * Returns the milliseconds within which a share of the answers came; `null` without answers. Assumes that answers are
+ * spread evenly over their range.
  *
  * @param share such as 0.95
  */

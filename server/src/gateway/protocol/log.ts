@@ -1,4 +1,4 @@
-/** The logger of the gateway. The type is not pino's: loading pino would take a third of the program's memory. */
+/** Not pino's type: loading pino would take a third of the gateway's memory. */
 export interface Log {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void

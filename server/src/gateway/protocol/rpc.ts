@@ -2,19 +2,17 @@ import type { Socket } from 'node:net'
 import type { CallError, CallName, InnerCalls, Settlement, ToEngine } from './calls.ts'
 
 /**
- * A call without an answer fails after this time plus the time that its parameters allow. The replacement of a hanging
- * process (`watch.ts`) takes less time, so only forgotten calls and calls that wait for a disk fail here.
+ * A call fails after this time plus the time in its parameters. A hanging process is replaced sooner (`watch.ts`), so
+ * only forgotten calls and calls that wait for a disk fail here.
  */
 const answerMs = 30_000
 
-/** Error code of calls that were not answered in time. */
 export const callOverdue = 'GATEWAY_CALL_OVERDUE'
-/** Error code of calls for which no gateway could be reached. */
 export const gatewayUnreachable = 'GATEWAY_UNREACHABLE'
 
 /**
- * Makes a call. An abort of `signal` cancels the call, and the reply follows. Rejects with code `GATEWAY_CALL_OVERDUE`
- * when the reply does not come in time.
+ * An abort of `signal` cancels the call; the reply follows. Rejects with code `GATEWAY_CALL_OVERDUE` without a reply in
+ * time.
  */
 export type Call = <Name extends CallName>(
   name: Name,
@@ -22,9 +20,7 @@ export type Call = <Name extends CallName>(
   signal?: AbortSignal,
 ) => Promise<InnerCalls[Name]['result']>
 
-/** The pending calls of one connection. */
 export interface PendingCalls<Handle> {
-  /** Like `Call`; `handle` is sent along with the message. */
   call<Name extends CallName>(
     name: Name,
     parameters: InnerCalls[Name]['parameters'],
@@ -32,7 +28,7 @@ export interface PendingCalls<Handle> {
     handle?: Handle,
   ): Promise<InnerCalls[Name]['result']>
   settle(message: Settlement): void
-  /** Rejects all pending calls and every later call. */
+  /** Rejects all pending and all later calls. */
   fail(error: Error): void
 }
 
@@ -84,7 +80,7 @@ export function createCalls<Handle = never>(post: (message: ToEngine, handle?: H
   }
 }
 
-/** Returns the additional time in the parameters, such as for requests to finish. */
+/** Such as the time for requests to finish. */
 function allowedMs(parameters: InnerCalls[CallName]['parameters']): number {
   return parameters !== null && 'timeoutMs' in parameters ? parameters.timeoutMs : 0
 }
@@ -97,7 +93,7 @@ function errorOf({ message, code }: CallError): Error {
   return code === null ? new Error(message) : Object.assign(new Error(message), { code })
 }
 
-/** One handler for each call. `signal` aborts when the caller cancels the call; `handle` came with the message. */
+/** `signal` aborts when the caller cancels the call; `handle` came with the message. */
 export type Handlers<Handle> = {
   readonly [Name in CallName]: (
     parameters: InnerCalls[Name]['parameters'],
@@ -107,8 +103,8 @@ export type Handlers<Handle> = {
 }
 
 /**
- * Returns a function that answers the messages of one caller. Each call gets one reply; replies may come in any order.
- * A handler starts before the function returns, so that it takes over a handle at once.
+ * Answers the messages of one caller: one reply to each call, in any order. A handler starts before the function
+ * returns, so that it takes over a handle at once.
  */
 export function serveCalls<Handle = never>(
   handlers: Handlers<Handle>,
@@ -146,12 +142,12 @@ export function callErrorOf(error: unknown): CallError {
   return { message: error.message, code: code ?? null }
 }
 
-/** A longer line closes the connection. A message about ten thousand apps is shorter. */
+/** A message about ten thousand apps is shorter. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024
 
 /**
- * Carries messages over a connection, one line of JSON each. A line that is too long or not a JSON object destroys the
- * connection, and so does an error thrown by `receive`. Returns the function that sends.
+ * Sends and receives one line of JSON for each message. A line that is too long or not a JSON object destroys the
+ * connection, and so does an error in `receive`. Returns the function that sends.
  */
 export function carryLines<In extends object, Out extends object>(
   socket: Socket,
@@ -194,12 +190,12 @@ export function carryLines<In extends object, Out extends object>(
   }
 }
 
-/** After a pause, such as by SIGSTOP, a process gets this time to read what has arrived. */
+/** After a pause, such as by SIGSTOP, a process first reads what has arrived. */
 const readingMs = 1_000
 
 /**
- * Calls `expire` after `ms`. When a paused process continues (such as after SIGSTOP), its timers fire before messages
- * arrive, so it gets another moment to read. Returns a function that cancels the deadline. Keeps no process running.
+ * Calls `expire` after `ms`. After a pause of the process (SIGSTOP), timers fire before messages arrive, so it first
+ * gets a moment to read. Returns a function that cancels. Keeps no process running.
  */
 export function startDeadline(ms: number, expire: () => void): () => void {
   let timer = setTimeout(() => {

@@ -3,7 +3,7 @@ import type { PendingCalls } from './rpc.ts'
 const everyMs = 1_000
 
 export interface WatchOptions {
-  /** Called once, when the other process has answered nothing for this time (milliseconds). */
+  /** Called once, when the other process has been silent for `silentMs`. */
   readonly silentMs: number
   readonly onSilent: () => void
 }
@@ -21,7 +21,7 @@ export interface Watch {
  * message counts as an answer: Node sends connections to another process one by one, and a question waits behind them.
  * A pause of this process counts as one second.
  *
- * @param received returns the number of messages received from the other process
+ * @param received returns the number of messages from the other process
  */
 export function watchAnswers(
   { call, received }: Pick<PendingCalls<never>, 'call'> & { readonly received: () => number },

@@ -16,7 +16,7 @@ interface Place {
   readonly running: InFlight
 }
 
-/** One instance of a release. It survives a change of the release's other instances. */
+/** Survives a change of the release's other instances. */
 export interface Instance extends Place {
   readonly endpoint: AddressEndpoint
   /** `host:port`, for requests that name no host. */
@@ -25,42 +25,32 @@ export interface Instance extends Place {
   readonly ejection: Ejection
 }
 
-/** A static site, which has no instances. */
 export interface Site extends Place {
   readonly endpoint: SiteEndpoint
 }
 
-/** The instances of a release, found by the keys in clients' cookies. */
+/** Finds instances by the keys in clients' cookies. */
 export interface StickyInstances {
   readonly cookie: string
-  /** Returns the instance of a key; null for an unknown key or an ejected instance. */
+  /** Returns null for an unknown key or an ejected instance. */
   find(key: string | null): Instance | null
   keyOf(instance: Instance): string | undefined
 }
 
-/** A release with its instances and their running requests. */
 export interface Backend {
   readonly upstream: Upstream
   readonly places: readonly (Instance | Site)[]
-  /** Set for a static site. */
   readonly site: Site | null
-  /** The number of instances. */
   readonly size: number
   /**
-   * Returns the instance for the next request: the instance with the fewest requests, in turn among equals. An ejected
-   * instance gets no request while another is not ejected. `failed`, which has just failed to answer, gets none while
-   * there is another instance.
+   * Returns the instance with the fewest requests, in turn among equals. An ejected instance, or `failed`, which has
+   * just failed to answer, gets no request while there is another.
    */
   pick(failed?: Instance): Instance
-  /** Set when clients stay at the same instance. */
   readonly sticky: StickyInstances | null
-  /**
-   * Records that an instance refused a connection: if there are others, it is ejected until it accepts a connection.
-   */
   refused(instance: Instance): void
-  /** Records that the folder of the site could not be read. */
   unreadable(): void
-  /** Makes `onRefused` report endpoints again that it has already reported. */
+  /** Makes `onRefused` report all endpoints again. */
   forgetRefusals(): void
 }
 
@@ -126,10 +116,7 @@ function stickyInstances({ cookie, keys }: Sticky, instances: readonly Instance[
   }
 }
 
-/**
- * Returns the index of the instance with the fewest requests, the first such from `turn` on; `turn` when all but
- * `failed` are ejected.
- */
+/** Returns an index: the first with the fewest requests from `turn` on; `turn` when all but `failed` are ejected. */
 function leastBusy(instances: readonly Instance[], turn: number, failed: Instance | undefined): number {
   let [best, fewest] = [turn, Number.POSITIVE_INFINITY]
   for (let step = 0; step < instances.length; step += 1) {
@@ -158,16 +145,10 @@ function createInstance(endpoint: AddressEndpoint): Instance {
   }
 }
 
-/** The instances and sites that get no new requests, until their running requests have ended. */
+/** Instances and sites without new requests, until their running requests have ended. */
 export interface RetiredBackends {
-  /**
-   * Closes the connections of each place in `backend` that `next` lacks, as soon as its running requests have ended.
-   */
   retire(backend: Backend, next: Backend | null): void
-  /**
-   * Waits for the requests on retired endpoints of a release; cuts the rest after `timeoutMs`. Resolves at once for
-   * unknown endpoints.
-   */
+  /** Cuts requests after `timeoutMs`. Resolves at once for unknown endpoints. */
   drain(upstream: Upstream, options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<void>
 }
 
@@ -202,15 +183,13 @@ export function createRetiredBackends(): RetiredBackends {
   }
 }
 
-/** Keeps requests away from an instance that refuses connections. */
 interface Ejection {
   isActive(): boolean
-  /** Ejects the instance until it accepts a connection. */
   begin(): void
   end(): void
 }
 
-/** The pause between two attempts to connect to an ejected instance; then the longest time for one attempt. */
+/** The pause between two attempts to connect, and the time limit of an attempt. */
 const checkMs = 250
 const timeoutMs = 2_000
 

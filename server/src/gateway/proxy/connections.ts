@@ -3,59 +3,52 @@ import { connect, type Socket } from 'node:net'
 import { readLastBytes, request } from '../../platform/http.ts'
 
 /**
- * How long an unused connection to an app is kept. Shorter than the timeouts of common servers (Gunicorn 2 s, Node and
- * Uvicorn 5 s), so that the app rarely closes a connection just when it is used again.
+ * Unused connections end sooner than in common servers (Gunicorn 2 s, Node and Uvicorn 5 s), so that the app rarely
+ * closes a connection just when it is used again.
  */
 const IDLE_MS = 1_500
 const CONNECT_TIMEOUT_MS = 10_000
 const TCP_KEEP_ALIVE_MS = 60_000
 const MAX_RESPONSE_HEADER_BYTES = 64 * 1024
 
-/** A request that is being sent to an app. */
 export interface Outgoing {
   readonly request: ClientRequest
-  /** The connection, which may serve other requests afterwards. */
   readonly socket: Socket
-  /** True when the connection has served another request before. */
   readonly reused: boolean
-  /** True when no connection to the app was established. */
   unconnected(): boolean
   /** Calls back as soon as the connection is established; at once when it already is. */
   whenConnected(callback: () => void): void
-  /** True when no byte has been received for this request. */
   unanswered(): boolean
 }
 
 export interface OutgoingHead {
   readonly method: string
   readonly path: string
-  /** Alternating names and values. Nothing is added to them except the framing that they ask for. */
+  /** Alternating names and values. Only the framing that they ask for is added. */
   readonly headers: readonly string[]
 }
 
 export interface Connections {
   /**
-   * Starts a request; the caller ends it. A kept connection is used when it has been unused for less than `maxIdleMs`;
-   * 0 requires a new connection, and `exclusive` a connection that is never reused. Throws when the head is not valid
-   * HTTP.
+   * Starts a request; the caller ends it. `maxIdleMs` limits the age of an unused connection; 0 requires a new
+   * connection, and `exclusive` one that is never reused. Throws when the head is not valid HTTP.
    */
   send(head: OutgoingHead, options: { maxIdleMs: number; exclusive: boolean }): Outgoing
-  /** Closes the unused connections at once, and the others as soon as they are free. */
+  /** Closes unused connections at once, others when they are free. */
   close(): void
 }
 
 interface Shared {
   readonly socket: Socket
   free: boolean
-  /** The value of `performance.now()` since which no request uses the connection. */
+  /** By `performance.now()`. */
   freeSince: number
 }
 
 /**
- * Creates the keep-alive connections to one app. Each carries one request at a time, and their number has no limit.
- *
- * This replaces `http.Agent`, whose bookkeeping costs a proxy a measurable part of its speed. The connection is passed
- * to `http.request` through `createConnection`, and comes back with the `free` event.
+ * Keeps connections to one app, without a limit. Each carries one request at a time. This replaces `http.Agent`, whose
+ * bookkeeping costs a proxy a measurable part of its speed: `http.request` gets the connection by `createConnection`,
+ * and `free` brings it back.
  */
 export function createConnections({ host, port }: { host: string; port: number }): Connections {
   const unused: Shared[] = []
@@ -75,7 +68,7 @@ export function createConnections({ host, port }: { host: string; port: number }
     socket.on('timeout', () => {
       if (socket.connecting) socket.destroy(new Error('no connection in time'))
     })
-    // A running request receives the error itself; between two requests the connection has no other listener.
+    // A running request gets the error itself; between requests, nothing else listens.
     socket.on('error', () => {})
     return { socket, isBroken: readLastBytes(socket) }
   }
@@ -107,7 +100,6 @@ export function createConnections({ host, port }: { host: string; port: number }
     return socket
   }
 
-  /** Returns the connection that was used last. Closes connections that are too old. */
   function take(maxIdleMs: number): Socket | null {
     if (maxIdleMs === 0) return null
     for (let connection = unused.pop(); connection !== undefined; connection = unused.pop()) {

@@ -1,4 +1,4 @@
-/** The part of an error that may be logged. An error of the HTTP parser also carries the raw bytes of an answer. */
+/** What may be logged of an error. An error of the HTTP parser carries raw bytes of an answer, too. */
 export interface Fault {
   readonly code: string | undefined
   readonly message: string
@@ -9,7 +9,6 @@ export function faultOf(error: unknown): Fault {
   return { code: (error as NodeJS.ErrnoException).code, message: error.message }
 }
 
-/** Wraps a callback so that it cannot throw. */
 export type Guard = <Args extends readonly unknown[]>(callback: (...args: Args) => void) => (...args: Args) => void
 
 /**

@@ -21,9 +21,9 @@ import { countAnswer, countTime, cut, type Route } from './route.ts'
 import { answerFromSite } from './site.ts'
 
 /**
- * A request that cannot be repeated takes a kept connection only when the connection was used within this time. An app
- * may close an older connection just as the request is sent, and the gateway cannot know whether the app processed the
- * request. Under load, all connections are this recent.
+ * An app may close an unused connection just as a request is sent, and the gateway cannot know whether the app
+ * processed the request. So a request that cannot be repeated takes only connections that were used within this time.
+ * Under load, all were.
  */
 const MAX_IDLE_MS = 100
 
@@ -33,16 +33,16 @@ export interface ExchangeRequest {
   readonly instance: Instance
   readonly req: IncomingMessage
   readonly res: ServerResponse
-  /** Set when the client asks for another protocol: the bytes that it has already sent in that protocol. */
+  /** The bytes that the client has already sent in another protocol; null when it asks for none. */
   readonly upgradeHead: Buffer | null
   readonly head: OutgoingHead & { readonly hasBody: boolean }
   readonly log: Log
 }
 
 /**
- * Starts an exchange with the given instance. After an attempt that failed before the app can have answered, it
- * continues with the upstream that is current then. The end of one side ends the other; an incomplete answer cuts the
- * client's connection. An error in this file cuts only this exchange: every event callback is guarded.
+ * Starts an exchange with an instance. After a failure before any answer, continues with the upstream that is current
+ * then. The end of one side ends the other; an incomplete answer cuts the client's connection. An error in this file
+ * cuts only this exchange: every event callback is guarded.
  */
 export function beginExchange(request: ExchangeRequest): void {
   const { route, backend, instance, req, res } = request
@@ -84,6 +84,26 @@ export function beginExchange(request: ExchangeRequest): void {
   attempt(exchange, instance, { fresh: false })
 }
 
+/**
+ * Keeps the connection open after a final answer until the client has sent its body. Node would close it at once: a
+ * client that still sends would get a reset and might lose the answer, and the app would lose the rest of the body.
+ */
+export function closeAfterBody(req: IncomingMessage, res: ServerResponse): void {
+  res.on('finish', () => {
+    const { socket } = req
+    // If Node closes the connection, it has ended it by now.
+    if (req.complete || !socket.writableEnded) return
+    socket.off('finish', socket.destroy)
+    socket.setTimeout(SILENCE_MS)
+    req.on('end', () => socket.destroy())
+  })
+}
+
+/** Returns the instance that a client used before; null when an instance has to be picked. */
+export function stickyInstance({ sticky }: Backend, { headers }: IncomingMessage): Instance | null {
+  return sticky === null ? null : sticky.find(cookieNamed(headers.cookie, sticky.cookie))
+}
+
 function onAnswerClosed(exchange: Exchange): void {
   const { route, res, client, onClientGone } = exchange
   exchange.clientDone = true
@@ -94,10 +114,7 @@ function onAnswerClosed(exchange: Exchange): void {
   settle(exchange)
 }
 
-/**
- * Sends the request once more, to the release that is routed now, which may be a static site, and preferably to another
- * instance than before.
- */
+/** Sends the request to the release that is routed now, possibly a static site, and preferably to another instance. */
 function attemptAgain(exchange: Exchange, next: Backend, cutThis: () => void): void {
   const place = next.site ?? next.pick(exchange.instance)
   exchange.leaveInstance()
@@ -121,7 +138,7 @@ function attempt(exchange: Exchange, instance: Instance, { fresh }: { readonly f
   const { outgoing } = exchange
   const { request } = outgoing
   listenTo(exchange, request)
-  // Before the connection is established, the request may still go elsewhere with its body.
+  // Before the connection exists, the request may still go elsewhere with its body.
   if (head.hasBody) outgoing.whenConnected(exchange.guarded(() => relayRequestBody(exchange, outgoing)))
   else request.end()
 }
@@ -158,35 +175,29 @@ function listenTo(exchange: Exchange, request: ClientRequest): void {
   )
 }
 
-/** One request, until its last byte has been passed on in both directions. */
 interface Exchange {
   readonly route: Route
   readonly req: IncomingMessage
   readonly res: ServerResponse
-  /** The value of `performance.now()` when the request's head had arrived. */
+  /** By `performance.now()`. */
   readonly startedAt: number
   readonly client: Socket
-  /** Set when the client asks for another protocol: the bytes that it has already sent in that protocol. */
+  /** As in `ExchangeRequest`. */
   readonly upgradeHead: Buffer | null
   readonly head: OutgoingHead & { readonly hasBody: boolean }
   readonly log: Log
-  /** Wraps every event callback: an error in a callback cuts only this exchange. */
   readonly guarded: Guard
   readonly onClientGone: () => void
-  /** Sends the request again on a new connection, possibly to another backend. */
   readonly attempt: (backend: Backend) => void
 
   backend: Backend
   instance: Instance
   outgoing: Outgoing | null
   clientDone: boolean
-  /** The head of the app's final answer or protocol switch; null until it arrives. */
   answer: IncomingMessage | null
-  /** True after a second attempt because a connection broke before the answer. */
   resent: boolean
-  /** True after an attempt on the release that became current during the exchange. */
+  /** The release was switched during the exchange. */
   rerouted: boolean
-  /** The number of attempts on this backend that failed to connect. */
   unconnected: number
   interimAnswers: number
   interimBytes: number
@@ -194,7 +205,6 @@ interface Exchange {
   leaveInstance: () => void
 }
 
-/** True when the client has received an answer or has gone. */
 function isOver({ res }: Exchange): boolean {
   return res.headersSent || res.destroyed
 }
@@ -204,7 +214,6 @@ function isUploading({ head, outgoing }: Exchange): boolean {
   return head.hasBody && request !== undefined && !request.writableFinished && !request.destroyed
 }
 
-/** Ends the exchange when both sides have finished. */
 function settle(exchange: Exchange): void {
   if (!exchange.clientDone || isUploading(exchange)) return
   if (exchange.head.hasBody) exchange.client.off('close', exchange.onClientGone)
@@ -220,11 +229,11 @@ function relayRequestBody(exchange: Exchange, { request, socket }: Outgoing): vo
   const resume = guarded(() => req.resume())
   const onEnd = guarded(() => settle(exchange))
   request.on('drain', resume)
-  // After a complete answer, Node no longer passes `drain` on to the request, although the app may still read the body.
+  // After a complete answer, Node no longer passes `drain` on to the request, although the app may still read.
   socket.on('drain', resume)
   request.on('close', () => socket.off('drain', resume))
   request.on('finish', onEnd)
-  // The app needs no more of the body, but the client may read the answer only after it has sent all of it.
+  // The app needs no more, but the client may read the answer only after it has sent the whole body.
   request.on('close', resume)
   req.on(
     'data',
@@ -238,7 +247,7 @@ function relayRequestBody(exchange: Exchange, { request, socket }: Outgoing): vo
   req.on(
     'end',
     guarded(() => {
-      // A single chunk with the whole body has already ended the request.
+      // A single chunk with the whole body has ended the request.
       if (request.destroyed || request.writableEnded) return
       request.addTrailers(trailerFields(req.rawTrailers))
       request.end()
@@ -252,11 +261,10 @@ function relayRequestBody(exchange: Exchange, { request, socket }: Outgoing): vo
   )
 }
 
-/** Limits on interim answers: far more than hints and keep-alive signals need, far less than a flood. */
+/** Far more than hints and keep-alive signals need, far less than a flood. */
 const MAX_INTERIM_ANSWERS = 20
 const MAX_INTERIM_BYTES = 64 * 1024
 
-/** Passes an interim answer (1xx) on to the client. */
 function onInformation(exchange: Exchange, { statusCode, statusMessage, rawHeaders }: InformationEvent): void {
   const { req, res, client } = exchange
   if (isOver(exchange)) return
@@ -271,15 +279,14 @@ function onInformation(exchange: Exchange, { statusCode, statusMessage, rawHeade
   // If Node has not sent `100 Continue` itself, it closes the connection, because it cannot know where the body would
   // be.
   if (statusCode === 100) res.writeContinue()
-  // Hints are dropped for a client that reads slowly: the app must not wait for it, and no client depends on hints.
+  // Hints are dropped for a slow client: the app must not wait for it, and no client depends on hints.
   else if (!client.writableNeedDrain) client.write(interim, 'latin1')
 }
 
-/** Passes the app's answer on: first its head, then its body. */
 function onResponse(exchange: Exchange, incoming: IncomingMessage): void {
   const { res, route, startedAt, outgoing } = exchange
   const { statusCode: status = 0, statusMessage = '' } = incoming
-  // After a refused answer, Node may already have parsed what followed it.
+  // After a refused answer, Node may have parsed what followed it.
   if (isOver(exchange)) return
   exchange.answer = incoming
   if (route.closing || route.leaving) res.shouldKeepAlive = false
@@ -299,7 +306,7 @@ function onResponse(exchange: Exchange, incoming: IncomingMessage): void {
   relayBody(exchange, incoming, length)
 }
 
-/** Returns the headers for the client. Throws when the app's framing is not understood. */
+/** Throws when the app's framing is not understood. */
 function responseHeaders(exchange: Exchange, { rawHeaders }: IncomingMessage, status: number): string[] {
   const { req, head, backend } = exchange
   const headers = responseHead({
@@ -324,7 +331,7 @@ function announcesBodyInVain({ head }: Exchange, { statusCode = 0, headers }: In
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
-/** Returns the app's host name below the server's domain when the visitor used it; null otherwise. */
+/** Returns the app's host name below the server's domain if the visitor used it. */
 function addressVisited({ route, req }: Exchange): string | null {
   if (!('hostname' in route.address)) return null
   const hostname = hostnameOf(route.address.hostname)
@@ -349,7 +356,7 @@ function relayBody(exchange: Exchange, incoming: IncomingMessage, length: number
     waiting = true
   }
   const onEnd = () => {
-    // A single chunk with the whole body has already ended the answer.
+    // A single chunk with the whole body has ended the answer.
     if (res.writableEnded) return
     if (!incoming.complete) {
       cut(exchange)
@@ -371,10 +378,9 @@ function relayBody(exchange: Exchange, incoming: IncomingMessage, length: number
   setImmediate(guarded(flushHead))
 }
 
-/** Methods that may be repeated when it is unknown whether the app has processed the request (RFC 9110 §9.2.2). */
+/** May be repeated even if the app has processed the request (RFC 9110 §9.2.2). */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
-/** True for a request that may be sent a second time and has no body. */
 function isRepeatable({ method, hasBody }: Exchange['head']): boolean {
   return !hasBody && IDEMPOTENT.has(method)
 }
@@ -387,14 +393,13 @@ function refuseAnswer(exchange: Exchange, reason: string): void {
   answerBadGateway(res)
 }
 
-/** Sends the request again, answers with 502, or cuts an incomplete answer. */
 function onUpstreamError(exchange: Exchange, error: Error): void {
   const { res, log, backend, instance, outgoing } = exchange
-  // The client has the whole answer or has gone: in both cases the gateway itself has ended the request.
+  // The client has the whole answer or has gone, and the gateway has ended the request.
   if (res.writableEnded || res.destroyed) return
   const { deploymentId } = backend.upstream
   if (exchange.answer !== null) {
-    // Bytes after a complete answer, such as a body where none is allowed, only close the connection to the app.
+    // Bytes after a complete answer only close the connection to the app.
     if (exchange.answer.complete) return
     log.warn({ fault: faultOf(error), deploymentId }, 'the app broke off its answer')
     cut(exchange)
@@ -406,7 +411,7 @@ function onUpstreamError(exchange: Exchange, error: Error): void {
   answerBadGateway(res)
 }
 
-/** Returns true when the request was sent again, or was answered because no upstream is left. */
+/** Returns true when the request was sent again, or answered because no upstream is left. */
 function sendAgain(exchange: Exchange, error: Error): boolean {
   const { outgoing, head, route } = exchange
   if (outgoing === null) return false
@@ -414,8 +419,8 @@ function sendAgain(exchange: Exchange, error: Error): boolean {
   if (outgoing.unconnected()) {
     if (!mayConnectElsewhere(exchange, current)) return false
   } else {
-    // The app may close an unused connection just as it is used again. An instance that is ending may still accept a
-    // connection and never read from it: then another instance is tried.
+    // The app may close an unused connection just as it is used again. An ending instance may still accept a connection
+    // and never read from it, so another instance is tried.
     const another = current !== exchange.backend || current.size > 1
     if (exchange.resent || !(outgoing.reused || another) || !isRepeatable(head)) return false
     if (!outgoing.unanswered() && !isOfBefore(outgoing, error)) return false
@@ -426,15 +431,12 @@ function sendAgain(exchange: Exchange, error: Error): boolean {
   return true
 }
 
-/** True when bytes on a kept connection may belong to the previous answer, and so do not answer this request. */
+/** Bytes on a kept connection may belong to the previous answer. */
 function isOfBefore({ reused }: Outgoing, error: Error): boolean {
   return reused && faultOf(error).code?.startsWith('HPE_') === true
 }
 
-/**
- * Returns true when another attempt may get a connection: nothing was sent, and nothing of a body was read. Tries each
- * instance once, and follows one switch.
- */
+/** True when nothing was sent, and nothing of a body was read. Tries each instance once, and follows one switch. */
 function mayConnectElsewhere(exchange: Exchange, current: Backend | null): boolean {
   if (current === exchange.backend) {
     exchange.unconnected += 1
@@ -447,7 +449,6 @@ function mayConnectElsewhere(exchange: Exchange, current: Backend | null): boole
   return true
 }
 
-/** Tells the client that the app has switched protocols, and joins the two connections. */
 function onUpgrade(
   exchange: Exchange,
   incoming: IncomingMessage,
@@ -487,17 +488,16 @@ function onUpgrade(
 
 const TCP_KEEP_ALIVE_MS = 60_000
 /**
- * How long a client may be silent after the app has closed its half (nothing tells whether the app still reads), or
- * after its answer while it has not sent its whole body.
+ * For a client after the app has closed its half (nothing tells whether the app still reads), and after an answer while
+ * the body is incomplete.
  */
 const SILENCE_MS = 10_000
 
 /**
- * Joins two connections after a protocol switch. Bytes flow both ways, and each side is read only as fast as the other
- * side accepts them. The end of one direction is passed on, and the other direction continues; an error on one side
- * destroys the other.
+ * Joins two connections after a protocol switch, each at the pace of the other. The end of one direction is passed on,
+ * and the other direction continues; an error destroys both.
  *
- * @param upstream a connection that may be half open, and whose last bytes are read after a failed write
+ * @param upstream may be half open, and its last bytes are read after a failed write
  */
 function openTunnel(client: Socket, upstream: Socket): void {
   for (const socket of [client, upstream]) {
@@ -508,7 +508,7 @@ function openTunnel(client: Socket, upstream: Socket): void {
   readLastBytes(client)
   client.on('error', () => upstream.destroy())
   upstream.on('error', () => client.destroy())
-  // Bytes that one side sent before it closed still reach the other side.
+  // Bytes from before the close still reach the other side.
   client.on('close', () => {
     if (client.readableEnded && client.writableFinished) upstream.destroySoon()
     else upstream.destroy()
@@ -523,34 +523,13 @@ function openTunnel(client: Socket, upstream: Socket): void {
   upstream.pipe(client)
 }
 
-/**
- * Keeps the client's connection open after an answer that ends it, until the client has sent its body. Node would close
- * it at once: then a client that still sends would get a reset and might lose the answer, and the app would lose the
- * rest of a body that it may still be reading.
- */
-export function closeAfterBody(req: IncomingMessage, res: ServerResponse): void {
-  res.on('finish', () => {
-    const { socket } = req
-    // If Node closes the connection, it has done so by now, and destroys it when the answer has been sent.
-    if (req.complete || !socket.writableEnded) return
-    socket.off('finish', socket.destroy)
-    socket.setTimeout(SILENCE_MS)
-    req.on('end', () => socket.destroy())
-  })
-}
-
-/** Up to this size, copying a body costs less than writing a second buffer. */
+/** Below this, copying a body costs less than a second write. */
 const MAX_JOINED_BYTES = 8 * 1024
 
 /** Sends the whole body with the head. Node joins a short body given as a string with the head, and writes once. */
 function endWith(message: ServerResponse | ClientRequest, body: Buffer): void {
   if (body.length <= MAX_JOINED_BYTES) message.end(body.toString('latin1'), 'latin1')
   else message.end(body)
-}
-
-/** Returns the instance that a client used before; null when an instance has to be picked. */
-export function stickyInstance({ sticky }: Backend, { headers }: IncomingMessage): Instance | null {
-  return sticky === null ? null : sticky.find(cookieNamed(headers.cookie, sticky.cookie))
 }
 
 /** Returns the cookie that names the answering instance; null when the client has it or needs none. */

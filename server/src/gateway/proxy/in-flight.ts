@@ -1,33 +1,30 @@
 import { endedOrAborted } from '../../platform/abort.ts'
 
-/** The running requests of an upstream or an app. */
 export interface InFlight {
   size(): number
   /** Adds a request, which stays until the returned function is called; `cut` ends it earlier. */
   add(cut: () => void): () => void
-  /** Resolves as soon as no request is running; at once when there is none. */
   whenEmpty(): Promise<void>
-  /** Waits until no request is running. After `timeoutMs` the rest is cut, unless `signal` ends the waiting first. */
+  /** Cuts the rest after `timeoutMs`, unless `signal` ends the waiting first. */
   finish(options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<void>
 }
 
-/** The number of requests in several lists together. */
 export interface Total {
   count: number
 }
 
 interface Entry {
   readonly cut: () => void
-  /** Its index in the list; -1 when it has left. */
+  /** Its index; -1 when it has left. */
   at: number
 }
 
 /**
- * Uses an array instead of a Set. Under steady traffic V8 copies a Set every few requests. A dead copy in the old
- * generation keeps the next copy alive with everything in it, so that minor garbage collections move megabytes of dead
- * requests while every request waits.
+ * Uses an array, because under steady traffic V8 copies a Set every few requests. A dead copy in the old generation
+ * keeps the next copy alive with everything in it, so that minor garbage collections move megabytes of dead requests
+ * while every request waits.
  *
- * @param total also counts the requests of this list
+ * @param total also counts these requests
  */
 export function createInFlight(total: Total = { count: 0 }): InFlight {
   let all: Entry[] = []
@@ -44,7 +41,6 @@ export function createInFlight(total: Total = { count: 0 }): InFlight {
     return new Promise((resolve) => waiting.add(resolve))
   }
 
-  /** Moves the last entry into the gap. */
   function leave(entry: Entry): void {
     if (entry.at === -1) return
     const last = all.pop()

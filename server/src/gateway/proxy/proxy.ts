@@ -12,7 +12,7 @@ import { serveSite } from './site.ts'
 
 export type AppProxy = (route: Route, req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
 
-/** Returns the peer of a connection; null when the connection is gone. */
+/** Null when the connection is gone. */
 export type PeerOf = (socket: Socket) => Peer | null
 
 /**
@@ -26,7 +26,7 @@ export function peersByAddress({
   readonly isTrustedProxy: (address: string) => boolean
 }): PeerOf {
   const peers = new WeakMap<Socket, Peer>()
-  // Looked up once for each connection: searching the list of proxies takes as long as all other work here.
+  // Once for each connection: searching the list of proxies takes as long as all other work here.
   return (socket) => {
     const known = peers.get(socket)
     if (known !== undefined) return known
@@ -47,14 +47,11 @@ export const edgeAlone: PeerOf = () => edge
 interface ProxyOptions {
   readonly log: Log
   readonly peerOf: PeerOf
-  /** True when an app may have one more running request; absent where its connections are limited. */
+  /** True when an app may have one more request; absent where connections are limited. */
   readonly hasRoom?: (running: InFlight) => boolean
 }
 
-/**
- * Creates the proxy. It answers a request itself, for example from the folder of a static site, or starts an exchange
- * with the app of its route.
- */
+/** Answers a request itself, for example from a static site, or starts an exchange with the app of its route. */
 export function createProxy({ log, peerOf, hasRoom }: ProxyOptions): AppProxy {
   return (route, req, res, upgradeHead) => {
     const peer = peerOf(req.socket)
@@ -74,7 +71,7 @@ export function createProxy({ log, peerOf, hasRoom }: ProxyOptions): AppProxy {
   }
 }
 
-/** Returns false when the gateway has already answered in its own name. */
+/** Returns false when the gateway itself has answered. */
 function begin(
   route: Route,
   peer: Peer,

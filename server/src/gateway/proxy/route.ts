@@ -6,29 +6,25 @@ import type { Backend } from './backend.ts'
 import type { Outgoing } from './connections.ts'
 import type { InFlight } from './in-flight.ts'
 
-/** The current route of an app. */
 export interface Route {
   readonly address: PublicAddress
   readonly backend: Backend | null
   readonly running: InFlight
   readonly traffic: Traffic
-  /** True while the app is being closed: new requests get 503, and client connections close with the next answer. */
+  /** The app is being closed: new requests get 503, and connections close with the next answer. */
   readonly closing: boolean
-  /**
-   * True when another process accepts the connections from now on: this process closes its connections with the next
-   * answer.
-   */
+  /** Another process accepts the connections from now on: this process closes its connections with the next answer. */
   readonly leaving: boolean
 }
 
-/** The counts of one app since they were last taken. They are updated in place, because every request passes here. */
+/** Updated in place, because every request passes here. */
 export interface Traffic {
   requests: number
-  /** Answers of 500 and above, including the gateway's own. */
+  /** Answers of 500 and above, also the gateway's own. */
   errors: number
-  /** Answers by status class: 2xx, 3xx, 4xx and 5xx. */
+  /** By class: 2xx, 3xx, 4xx and 5xx. */
   answers: number[]
-  /** The times of the app's answers, counted by range (`latency.ts`). */
+  /** By range (`latency.ts`). */
   times: number[]
 }
 
@@ -54,7 +50,7 @@ export function countTime(traffic: Traffic, startedAt: number): void {
 /** Returns the counts of an app, if there are any, and resets them. */
 export function takeTraffic(appId: string, traffic: Traffic): AppTraffic[] {
   const { requests, errors, answers, times } = traffic
-  // The head of an answer may be counted in an earlier period than its end.
+  // The head of an answer may count in an earlier period than its end.
   if (requests === 0 && errors === 0 && [...answers, ...times].every((count) => count === 0)) return []
   Object.assign(traffic, createTraffic())
   return [{ appId, requests, errors, answers, times: trimmed(times) }]
@@ -71,7 +67,7 @@ export function cut({
   readonly client: Socket
 }): void {
   outgoing?.request.destroy()
-  // To an HTTP/1.0 client, an orderly close of the connection means the end of the answer.
+  // An HTTP/1.0 client takes an orderly close for the end of the answer.
   if (req.httpVersion === '1.1') client.destroy()
   else client.resetAndDestroy()
 }

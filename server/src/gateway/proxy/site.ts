@@ -39,7 +39,7 @@ export function serveSite(
   answerFromSite({ backend, site: site.endpoint, req, res, path, log })
 }
 
-/** Answers from the folder of a site. Cuts the connection when a file cannot be sent as its head announced. */
+/** Cuts the connection when a file cannot be sent as its head announced. */
 export function answerFromSite(request: {
   readonly backend: Backend
   readonly site: SiteEndpoint
@@ -69,23 +69,21 @@ export function answerFromSite(request: {
 }
 
 export interface Site {
-  /** The absolute path of the folder, without links. */
+  /** An absolute path without links. */
   readonly folder: string
-  /** True when the site's routes exist only in the browser: a page answers for paths without a file. */
+  /** The site's routes exist only in the browser, so a page answers for paths without a file. */
   readonly fallback?: true
 }
 
-/** The answer to a path, before conditional and range headers are considered. */
+/** Before conditional and range headers. */
 type Reply =
   | { readonly status: 200 | 404; readonly file: FoundFile }
   | { readonly status: 301; readonly location: string }
   | { readonly status: 400 | 404; readonly text: string }
-  /** The folder of the site cannot be read. */
   | { readonly status: 503 }
 
 /**
- * Answers a request from the folder of a static site. Resolves to false and sends nothing when the folder cannot be
- * read. Rejects when a file exists but cannot be read.
+ * Resolves to false and sends nothing when the folder cannot be read. Rejects when a file exists but cannot be read.
  *
  * @param target the path of the request with its query
  */
@@ -146,15 +144,15 @@ interface FoundFile {
   readonly path: string
   readonly size: number
   /**
-   * A strong ETag, with its quotes. Inode and change time together are unique to a file, so the ETag identifies the
-   * content across releases. The modification time does not, because package managers and builds set it.
+   * Strong, with quotes. Inode and change time together are unique to a file, so they identify its content across
+   * releases. The modification time does not, because package managers and builds set it.
    */
   readonly etag: string
-  /** The change time (ctime), which becomes `Last-Modified`. */
+  /** ctime, which becomes `Last-Modified`. */
   readonly changed: Date
 }
 
-/** Decodes the segments of a path. Returns `null` when the path is malformed. */
+/** Returns `null` for a malformed path. */
 function parsePath(path: string): string[] | null {
   try {
     const segments = path.split('/').filter(Boolean).map(decodeURIComponent)
@@ -165,8 +163,8 @@ function parsePath(path: string): string[] | null {
 }
 
 /**
- * Finds the file for a path: the file itself, the index of a folder, or the page with the ending `.html` added. Returns
- * `folder` for a folder whose path lacks the final slash.
+ * Finds the file, the index of a folder, or the page with the ending `.html`. Returns `folder` for a folder without the
+ * final slash.
  *
  * @param root the real path of the served folder
  */
@@ -185,7 +183,7 @@ async function findFile(
   return index === null ? null : 'folder'
 }
 
-/** The errors that mean "no such file". All others, such as a lack of descriptors, say nothing about the site. */
+/** All other errors, such as a lack of descriptors, say nothing about the site. */
 const notThere: ReadonlySet<unknown> = new Set([
   'ENOENT',
   'ENOTDIR',
@@ -197,13 +195,13 @@ const notThere: ReadonlySet<unknown> = new Set([
 ])
 
 /**
- * Returns `null` when there is no such file, or when a symbolic link leads out of the folder or to a hidden name. The
- * app may replace files and folders by links at any time, so the file is checked again after it was opened.
+ * Returns `null` without a file, and when a symbolic link leads out of the folder or to a hidden name. The app may put
+ * links in place of files at any time, so the file is checked again after it was opened.
  */
 async function openFile(root: string, path: string): Promise<FoundFile | null> {
   const actual = await orNull(realpath(path))
   if (actual === null || !actual.startsWith(root + sep) || relative(root, actual).split(sep).some(isHidden)) return null
-  // Non-blocking, because opening a FIFO would wait for a writer.
+  // Opening a FIFO would wait for a writer.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
   const file = await orNull(open(actual, flags))
   if (file === null) return null
@@ -224,10 +222,10 @@ function etagOf({ ino, size, ctimeMs }: Stats): string {
   return `"${[ino, size, Math.round(ctimeMs * 1000)].map((part) => part.toString(36)).join('-')}"`
 }
 
-/** False when a folder of the path was replaced by a link while the file was opened. */
+/** False when a link replaced a folder of the path during the opening. */
 async function isAt(file: FileHandle, path: string): Promise<boolean> {
   const actual = await readlink(`/proc/self/fd/${file.fd}`).catch((error: NodeJS.ErrnoException) => {
-    // Systems without /proc cannot tell.
+    // Without /proc, this is unknown.
     if (error.code === 'ENOENT') return path
     throw error
   })
@@ -249,18 +247,18 @@ async function orNull<T>(work: Promise<T>): Promise<T | null> {
   })
 }
 
-/** True for names with a leading dot, which are private, including `..`. RFC 8615 defines one exception. */
+/** Names with a leading dot are private, with one exception (RFC 8615). */
 function isHidden(segment: string): boolean {
   return segment.startsWith('.') && segment !== '.well-known'
 }
 
-/** Files up to this size are read at once and sent in one piece with the head of the answer. */
+/** Such a file is sent in one piece with the head of the answer. */
 const wholeBytes = 64 * 1024
 const tooShort = 'the file became shorter while it was sent'
 
 /**
- * Sends a file, or the part that the request's conditions and range select. Closes the file. Rejects when the file
- * became shorter while it was sent, because the answer then contradicts its head.
+ * Sends the file, or the part that conditions and range select, and closes it. Rejects when it became shorter on the
+ * way, because its head is then wrong.
  */
 async function sendFile(
   request: IncomingMessage,
@@ -277,8 +275,7 @@ async function sendFile(
     response.setHeader('accept-ranges', 'bytes')
     response.setHeader('content-type', typeOf(found.path))
     const { method = 'GET', headers } = request
-    // After a rollback the file is older than the visitor's copy, and different. So only an identical time counts as
-    // unmodified.
+    // After a rollback the file is older than the visitor's copy, and different: only an equal time means unmodified.
     const since = headers['if-modified-since'] === modified ? modified : undefined
     const given = { ...headers, 'if-modified-since': since }
     const answer = status === 200 ? outcome(method, given, { etag, lastModified: found.changed, size }) : { status }

@@ -14,9 +14,7 @@ import type { AppProxy } from '../proxy/proxy.ts'
 import { createTraffic, type Route } from '../proxy/route.ts'
 import { createListener, type Listener, type RequestHandler, type Share } from './listener.ts'
 
-/** An app that the gateway answers for. */
 export interface App extends Route {
-  /** The listener of the app's own port; null when it has none. */
   readonly listener: Listener | null
   backend: Backend | null
   closing: boolean
@@ -48,10 +46,7 @@ export function createApp(
   return app
 }
 
-/**
- * Sends new requests of an app to an upstream from now on. Returns the previous upstream. Routing to the current
- * upstream changes nothing, except that its refusals are reported again.
- */
+/** Returns the previous upstream. Routing to the current upstream only makes its refusals be reported again. */
 export function routeApp(
   app: App,
   appId: string,
@@ -70,7 +65,7 @@ export function routeApp(
   return before?.upstream ?? null
 }
 
-/** Creates a backend that reports refusals only while it is routed: later refusals are expected. */
+/** Refusals count only while the backend is routed: later refusals are expected. */
 function backendOf(app: App, upstream: Upstream, onRefused: (endpoint: Endpoint) => void): Backend {
   const backend = createBackend(
     upstream,
@@ -85,7 +80,6 @@ function backendOf(app: App, upstream: Upstream, onRefused: (endpoint: Endpoint)
 export interface AppTable {
   get(appId: string): App | undefined
   all(): Iterable<[string, App]>
-  /** The app whose host name matches an authority. */
   byAuthority(authority: string): App | undefined
   /** Throws with code `EADDRINUSE` when another app has the host name. */
   add(appId: string, app: App): void

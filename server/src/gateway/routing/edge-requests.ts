@@ -6,12 +6,11 @@ import type { AppProxy } from '../proxy/proxy.ts'
 import type { App } from './apps.ts'
 import type { RequestHandler } from './listener.ts'
 
-/** The app that serves the host of a request. */
 export interface Found {
   readonly app: App
-  /** The name that matched, which may be a wildcard. */
+  /** May be a wildcard. */
   readonly hostname: string
-  /** The host to redirect the visitor to; null when the app answers. */
+  /** Null when the app answers. */
   readonly redirectTo: string | null
 }
 
@@ -26,7 +25,6 @@ export function createEdgeHandler({
   httpsPort,
 }: {
   readonly find: (authority: string) => Found | null
-  /** Keyed by path. */
   readonly answers: ReadonlyMap<string, string>
   readonly proxy: AppProxy
   readonly httpsPort: number
@@ -63,7 +61,6 @@ export function createHostHandler({
 }: {
   readonly find: (authority: string) => Found | null
   readonly proxy: AppProxy
-  /** The scheme that visitors use. */
   readonly scheme: string
 }): RequestHandler {
   return (req, res, upgradeHead) => {
@@ -77,7 +74,7 @@ export function createHostHandler({
   }
 }
 
-/** Visitors use the port in their address; the proxies in between may use other ports. */
+/** Visitors see this port; proxies in between may use others. */
 const portIn = (authority: string): string => /:\d{1,5}$/.exec(authority)?.[0] ?? ''
 
 function redirect(req: IncomingMessage, res: ServerResponse, origin: string, path: string): void {
@@ -89,7 +86,7 @@ function redirect(req: IncomingMessage, res: ServerResponse, origin: string, pat
 }
 
 function answerTo({ method }: IncomingMessage, path: string, answers: ReadonlyMap<string, string>): string | undefined {
-  // This check comes first, because all requests pass here.
+  // First, because all requests pass here.
   if (!path.startsWith('/.well-known/') || (method !== 'GET' && method !== 'HEAD')) return undefined
   const query = path.indexOf('?')
   return answers.get(query === -1 ? path : path.slice(0, query))

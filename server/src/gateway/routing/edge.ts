@@ -16,34 +16,26 @@ import type { AppTable } from './apps.ts'
 import { createEdgeHandler, type Found } from './edge-requests.ts'
 import { createListener, type Listener, type Share } from './listener.ts'
 
-/** The served name that matches a host, and its owner. */
 export interface Served {
-  /** The name that matched, which may be a wildcard. */
+  /** May be a wildcard. */
   readonly name: string
-  /** Identical for all names of an app, and for all names of the server itself. */
+  /** One for all names of an app, and one for all names of the server. */
   readonly owner: object
 }
 
-/** The part of an engine that answers requests from the edge (which ends TLS), and knows what the edge serves. */
+/** Answers requests from the edge, which ends TLS, and knows what the edge serves. */
 export interface Edge {
   readonly handlers: Pick<Handlers<NetServer>, EdgeCallName>
-  /** Null when there is no edge. */
   readonly listener: Listener | null
-  /**
-   * Finds the open app for an authority on the shared port: by its address, and without an edge also by a further host
-   * name.
-   */
+  /** Finds an open app on the shared port by its address, and without an edge also by a further host name. */
   findAtPort(authority: string): Found | null
   /** Returns how a host is served here; null when it is not. `hostname` is in lower case, without the root's dot. */
   servedAs(hostname: string): Served | null
   /** Returns the certificate of a host or of the wildcard above it, with its key, as PEM. */
   certificateOf(hostname: string): Buffer | null
   state(): EdgeState
-  /**
-   * Returns the calls that copy the names and answers of this process to another one, and the certificates if wanted.
-   */
+  /** Copies names and answers to another process, and certificates if wanted. */
   calls(what: { readonly withCertificates: boolean }): EdgeCall[]
-  /** Forgets the names of a closed app. */
   forget(appId: string): void
 }
 
@@ -51,11 +43,9 @@ export interface EdgeParts {
   readonly options: EdgeOptions | null
   readonly log: Log
   readonly table: AppTable
-  /** Trusts what the edge says about the client. */
   readonly proxy: AppProxy
   readonly gate: Gate
   readonly share: Share | undefined
-  /** Called when names or certificates have changed. */
   readonly onChanged: () => void
 }
 
@@ -115,7 +105,7 @@ export function createEdge({ options, table, onChanged, ...parts }: EdgeParts): 
   }
 }
 
-/** Finds the open app for an authority, by its address first. The server's own hosts belong to no app. */
+/** Finds open apps, by address first. The server's own hosts belong to no app. */
 function createDirectory(options: EdgeOptions | null, table: AppTable, names: HostNames) {
   const reserved = new Set(options?.hosts)
   return (authority: string): Found | null => {

@@ -6,58 +6,47 @@ import { acceptHalfClosed, createServer, ServerResponse as Response } from '../.
 import type { Log } from '../protocol/log.ts'
 import { faultOf } from '../proxy/faults.ts'
 
-/**
- * Handles a request. `upgradeHead` is set when the client asks for another protocol: the bytes that it has already sent
- * in that protocol.
- */
+/** `upgradeHead` is null unless the client asks for another protocol: then it has the bytes already sent in it. */
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
 
 /**
- * Gives a connection to another process. Returns false when this process should answer it. The other process has taken
- * the connection once `socket` is destroyed; until then `takeBack` may be called instead.
+ * Gives a connection to another process; false when this process should answer. The other process has taken it once
+ * `socket` is destroyed. Until then, `takeBack` may be called instead.
  */
 export type Share = (socket: Socket, takeBack: () => void) => boolean
 
-/** A listening TCP port or Unix socket. */
 export interface Listener {
-  /** Rejects with `code: 'EADDRINUSE'` when the port is taken. */
+  /** Rejects with code `EADDRINUSE` when the port is taken. */
   listen(address: { host: string; port: number } | { path: string }): Promise<void>
-  /**
-   * Accepts connections on a socket that another process opened. Call it as soon as the socket arrives, because the
-   * socket accepts connections from then on.
-   */
+  /** Takes a socket of another process. Call it at once, because the socket accepts connections from then on. */
   adopt(socket: NetServer): void
   /** Answers a connection that another process has accepted. */
   take(socket: Socket): void
   /** The listening socket, to be sent to another process; null when there is none. */
   socket(): NetServer | null
-  /** Stops accepting, closes unused connections, and closes all others as soon as `finish` has resolved. */
+  /** Stops accepting, closes unused connections at once, and all others after `finish`. */
   close(finish: () => Promise<void>): Promise<void>
   /**
-   * Stops accepting and waits until the clients have closed their connections; cuts the rest after `timeoutMs`. For a
-   * Unix socket whose path another process has taken, connections in the queue are still accepted.
+   * Stops accepting, and cuts connections that clients have not closed after `timeoutMs`. On a Unix socket whose path
+   * another process has taken, connections in the queue are still accepted.
    */
   retire(timeoutMs: number): Promise<void>
 }
 
-/** Longer heads are answered with 431, as in the API. An edge accepts longer heads. */
+/** Longer heads get 431, as in the API. An edge accepts longer heads. */
 const MAX_HEAD_BYTES = 16 * 1024
 const HEADERS_TIMEOUT_MS = 60_000
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
 /**
- * A client that has closed its side may still wait for its answer or may be gone. Only sending tells the two apart. The
- * answer continues, and is given up after this much time without progress.
+ * A client that has closed its side may still wait for its answer, or may be gone: only sending tells. The answer is
+ * given up after this time without progress.
  */
 const ENDED_CLIENT_MS = 5_000
 /**
- * An edge opens many connections at once. A Unix socket refuses connections beyond this queue, whereas a port lets them
- * wait.
+ * An edge opens many connections at once. Beyond this queue, a Unix socket refuses them, whereas a port lets them wait.
  */
 const QUEUE_LENGTH = 4_096
-/**
- * The most requests of a connection that may wait for earlier answers. Each takes memory before it is its turn. No
- * browser and no proxy sends requests in this way.
- */
+/** Requests of a connection that wait for earlier answers take memory. No browser and no proxy sends so many. */
 const MOST_WAITING = 100
 const socketOptions = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: true } as const
 
@@ -70,7 +59,7 @@ export function createListener({
   readonly handle: RequestHandler
   readonly gate: Gate
   readonly log: Log
-  /** Absent when no other process answers requests. */
+  /** Absent when no other process answers. */
   readonly share?: Share | undefined
 }): Listener {
   const sockets = createOpenSockets()
@@ -86,7 +75,7 @@ export function createListener({
     insecureHTTPParser: false,
     shouldUpgradeCallback: mayUpgrade,
   })
-  // Node drops headers beyond its limit, perhaps even Content-Length. The size of the head is limited anyway.
+  // Beyond its limit, Node drops headers, perhaps even Content-Length. The size of the head is limited anyway.
   server.maxHeadersCount = 0
   acceptHalfClosed(server)
 
@@ -105,7 +94,7 @@ export function createListener({
   server.on('upgrade', onUpgrade)
   server.on('connect', refuseTunnel)
 
-  // Reads nothing from a connection until it is decided which process answers it.
+  // Reads nothing until it is decided which process answers.
   const acceptor: NetServer =
     share === undefined ? server : createAcceptor({ ...socketOptions, allowHalfOpen: true, pauseOnConnect: true })
   if (share !== undefined) {
@@ -119,7 +108,7 @@ export function createListener({
   let isRetiring = false
   let isTaking = false
   function take(socket: Socket): void {
-    // Node looks for clients that never finish a head only once the server listens, and this server may never listen.
+    // Node looks for clients that never finish a head only on a server that listens, which this one may never do.
     if (!isTaking) server.emit('listening')
     isTaking = true
     socket.allowHalfOpen = true
@@ -158,11 +147,11 @@ export function createListener({
     try {
       res.assignSocket(socket)
     } catch {
-      // An earlier request on this connection is still unanswered.
+      // An earlier request is unanswered.
       socket.destroy()
       return
     }
-    // Node no longer manages this connection, so this code does the work of its server.
+    // Node no longer manages this connection.
     socket.on('drain', () => res.emit('drain'))
     res.on('finish', () => socket.destroySoon())
     begin(req, res, head)
@@ -219,8 +208,8 @@ function refuseTunnel({ socket }: IncomingMessage): void {
 }
 
 /**
- * False for an upgrade to HTTP/2, which the gateway does not speak; for an upgrade with a body, whose end would be a
- * guess; and for HTTP/1.0, which has no upgrades (RFC 9110 §7.8).
+ * False for HTTP/2, which the gateway does not speak; for an upgrade with a body, whose end would be a guess; and for
+ * HTTP/1.0, which has no upgrades (RFC 9110 §7.8).
  */
 function mayUpgrade(req: IncomingMessage): boolean {
   const { headers } = req
@@ -238,11 +227,9 @@ function hasten(this: Socket): void {
 
 function ignore(): void {}
 
-/** The open connections of a listener in this process. */
 export interface OpenSockets {
   add(socket: Socket): void
   destroyAll(): void
-  /** Resolves as soon as no connection is open; at once when there is none. */
   none(): Promise<void>
 }
 
@@ -266,15 +253,15 @@ function createOpenSockets(): OpenSockets {
   }
 }
 
-/** Once its path names another socket, a Unix socket gets no more connections after this time. */
+/** A Unix socket gets no more connections after this time, once its path leads to another socket. */
 const QUEUE_MS = 1_000
 
 /**
- * Stops accepting connections, and does not touch open connections. On a Unix socket whose path another process has
- * taken, it accepts the waiting connections first: the system would reset them.
+ * Leaves open connections. A Unix socket whose path another process has taken first accepts the waiting connections,
+ * which the system would reset.
  */
 export async function stopAccepting(acceptor: Server): Promise<void> {
   if (typeof acceptor.address() === 'string') await sleep(QUEUE_MS)
-  // The `close` of HTTP servers would also close connections whose first request has not been read yet.
+  // `close` of HTTP servers would also close connections whose first request was not read yet.
   if (acceptor.listening) Server.prototype.close.call(acceptor)
 }

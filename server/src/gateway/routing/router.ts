@@ -27,31 +27,23 @@ export interface EngineOptions {
   readonly log: Log
   readonly host: string
   readonly apps: AppAddresses
-  /** True for peers whose X-Forwarded-* headers are trusted. */
   readonly isTrustedProxy: (address: string) => boolean
   readonly onRefused: (refused: RefusedEndpoint) => void
-  /**
-   * Creates the function that gives a listener's connections to other processes. Absent when this process answers all
-   * connections.
-   */
+  /** Gives a listener's connections to other processes. Absent when this process answers all. */
   readonly newShare?: (entrance: Entrance) => Share
-  /** Absent without an edge in front. */
   readonly edge?: EdgeOptions | null
-  /** Called when host names or certificates have changed. */
   readonly onEdgeChanged?: () => void
 }
 
-/** The part of a gateway that listens, routes, counts and drains, within one process. */
+/** Listens, routes, counts and drains, in one process of a gateway. */
 export interface Engine {
   readonly handlers: Handlers<NetServer>
   apps(): OpenApp[]
   isOpen(appId: string): boolean
   readonly edge: Edge
-  /** Answers a connection that another process has accepted. */
   take(entrance: Entrance, socket: Socket): void
   /** The listening socket of an app; null when the app has no port. */
   socketOf(appId: string): NetServer | null
-  /** The listening socket that all apps share; null when there is none. */
   sharedSocket(): NetServer | null
 }
 
@@ -62,13 +54,13 @@ export function createEngine(options: EngineOptions): Engine {
   const requests = createRequests(most)
   const { hasRoom } = requests
   const peerOf = peersByAddress({ scheme, isTrustedProxy: options.isTrustedProxy })
-  // An app with its own port is limited by the gate of that port.
+  // The gate of its port limits an app with its own port.
   const proxy = createProxy({ log, peerOf, ...(addresses.mode === 'hostnames' && { hasRoom }) })
   const table = createAppTable()
   const retired = createRetiredBackends()
   const closedTraffic: AppTraffic[] = []
 
-  // Without an edge, the shared port is the only entrance, so it need not leave half of the connections to others.
+  // Without an edge, the shared port is the only entrance and need not leave half of the connections to others.
   const newGate = createGates(most * (addresses.mode === 'hostnames' && !options.edge ? 2 : 1))
   const shared = createListener({
     log,
@@ -116,7 +108,7 @@ export function createEngine(options: EngineOptions): Engine {
       },
 
       async adopt({ app }, _, socket) {
-        // This runs in one turn of the event loop: a connection may be accepted right after it.
+        // In one turn of the event loop, because a connection may be accepted right after it.
         if (app === null) {
           if (socket !== undefined) shared.adopt(socket)
           return null
@@ -259,7 +251,7 @@ function stopRouting(app: App, retired: RetiredBackends): void {
   app.backend = null
 }
 
-/** Descriptors reserved for calls of the server, logs, listening sockets and Node itself. */
+/** For calls of the server, logs, listening sockets and Node itself. */
 const keptDescriptors = 256
 
 /**
@@ -270,13 +262,12 @@ function mostConnections(): number {
   return Math.max(16, Math.floor((descriptorLimit() - keptDescriptors) / 2))
 }
 
-/** The requests of all apps in a process that can have `most` connections. */
+/** The running requests of all apps in a process with at most `most` connections. */
 export interface Requests {
-  /** Creates the list of requests of another app. */
   newList(): InFlight
   /**
-   * False for an app that already has as many running requests as connections are left for other apps. An app that
-   * never answers therefore takes at most half of all connections, as do the clients of an app with its own port.
+   * False for an app with as many requests as connections are left for other apps: an app that never answers takes at
+   * most half of all connections, as do the clients of an app with its own port.
    */
   hasRoom(list: InFlight): boolean
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type IdKind, idPrefixes } from '../../contract/ids.ts'
 
-/** The parts of JSON Schema (2020-12) that the OpenAPI 3.1 document uses. */
+/** JSON Schema (2020-12), as far as the OpenAPI document uses it. */
 export interface Schema {
   type?: string | string[]
   format?: string
@@ -43,11 +43,11 @@ function convert(type: z.ZodType, io: 'input' | 'output'): Schema {
     unrepresentable: 'any',
     override: ({ zodSchema, jsonSchema }) => {
       const json = jsonSchema as Schema
-      // A check that precedes the actual schema has no JSON Schema; use the JSON Schema of the actual schema.
+      // Zod gives no JSON Schema for a check in front of the actual schema.
       if (zodSchema instanceof z.ZodPipe && Object.keys(json).length === 0 && io === 'input') {
         Object.assign(json, schemaOf(zodSchema.out as z.ZodType, io))
       }
-      // Zod omits examples of transformed types, since they could be outputs. Ours are inputs.
+      // Zod leaves out examples of transformed types, because they could be outputs. Ours are inputs.
       const examples = z.globalRegistry.get(zodSchema as z.core.$ZodType)?.['examples']
       if (Array.isArray(examples)) json.examples = examples
       // The format says enough; its pattern has 300 characters.
@@ -61,15 +61,12 @@ function convert(type: z.ZodType, io: 'input' | 'output'): Schema {
 }
 
 export interface Field {
-  /** A path such as `resources.deployments` or `projects[].id`. */
+  /** Such as `resources.deployments` or `projects[].id`. */
   readonly path: string
   readonly type: string
   readonly required: boolean
-  /** The description, followed by the allowed values. */
   readonly description: string
-  /** The allowed lengths or numbers. */
   readonly range: string
-  /** The pattern and the default. */
   readonly details: string
 }
 
@@ -124,7 +121,6 @@ function defaultOf(schema: Schema): string {
   return schema.default === undefined ? '' : `Default \`${JSON.stringify(schema.default)}\`.`
 }
 
-/** Joins the sentences that are not empty. */
 export function sentences(...all: readonly (string | undefined)[]): string {
   return all.filter((text) => text !== undefined && text !== '').join(' ')
 }
@@ -135,7 +131,7 @@ function range(from: number | undefined, to: number | undefined): string {
   return from === undefined ? '' : `At least ${from}`
 }
 
-/** Examples of strings by field name, for schemas without an example. */
+/** By field name, for schemas without an example. */
 const texts: Readonly<Record<string, string>> = {
   name: 'shop',
   region: 'eu-1',
@@ -157,16 +153,15 @@ const texts: Readonly<Record<string, string>> = {
   connection_string: 'postgresql://shop:password@db.example.com:5432/shop',
 }
 
-/** Returns an identifier of a kind, such as `proj_01h455vb4pex5vsknk084sn02q`. */
 export function exampleId(kind: IdKind): string {
   return `${idPrefixes[kind]}_01h455vb4pex5vsknk084sn02q`
 }
 
-/** Returns a value that fits a schema: its own example if it has one. `kind` is what an `id` in it identifies. */
+/** Prefers the schema's example. `kind` is what an `id` in it identifies. */
 export function exampleOf(schema: Schema, kind: IdKind, name = ''): unknown {
   if (schema.examples !== undefined) return schema.examples[0]
   for (const given of [schema.const, schema.default, schema.enum?.[0]]) if (given !== undefined) return given
-  // The alternatives of an object with properties only say which properties belong together.
+  // If an object has properties, its alternatives only say which of them belong together.
   const choices = schema.properties === undefined ? (schema.anyOf ?? schema.oneOf) : undefined
   const choice = choices?.find((each) => each.type !== 'null')
   if (choice !== undefined) return exampleOf(choice, kind, name)
@@ -205,7 +200,7 @@ function textExample(schema: Schema, kind: IdKind, name: string): string {
   return texts[name] ?? (/(^|_)url$/.test(name) ? 'https://shop.example.com' : 'value')
 }
 
-/** Returns the kind that a plural names: `delivery` for `deliveries`. */
+/** Returns `delivery` for `deliveries`. */
 function kindOfItems(name: string): IdKind | undefined {
   const one = name.replace(/ies$/, 'y').replace(/s$/, '')
   return isKind(one) ? one : undefined
@@ -215,7 +210,6 @@ function isKind(name: string): name is IdKind {
   return Object.hasOwn(idPrefixes, name)
 }
 
-/** Returns the type of a schema that is not null. */
 function typeOf(schema: Schema): string | undefined {
   return Array.isArray(schema.type) ? schema.type.find((type) => type !== 'null') : schema.type
 }

@@ -101,7 +101,7 @@ function describe(operation: Operation, schemas: Record<string, Schema>): Operat
     description: `${operation.description}\n\n${accessText(operation)}`,
     ...accessOf(operation),
     parameters: parametersOf(operation),
-    // A missing body is read as an empty object.
+    // A missing body counts as an empty object.
     ...(body === undefined ? {} : { requestBody: { required: !operation.body?.safeParse({}).success, content: body } }),
     ...(operation.upload ? { requestBody: { required: true, content: uploadContent[operation.upload] } } : {}),
     responses: {
@@ -181,7 +181,7 @@ function successOf(operation: Operation, named: (part: 'Answer', schema: Schema)
 }
 
 function errorsOf(operation: Operation): (keyof typeof errorStatuses)[] {
-  // A change without parameters can still be refused because of the resource's state.
+  // A change without parameters can be refused because of the resource's state.
   const checked = operation.query ?? operation.list
   const invalid = checked !== undefined || operation.method !== 'GET'
   return [

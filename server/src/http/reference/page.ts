@@ -152,7 +152,6 @@ function sample(title: string, code: string, copies?: string): Html {
   }</figure>`
 }
 
-/** Returns the component that a reference within the document points to. */
 function resolve<T>(value: unknown, document: OpenApi): T {
   const target = (value as { $ref?: string }).$ref
   if (target === undefined) return value as T
@@ -160,14 +159,13 @@ function resolve<T>(value: unknown, document: OpenApi): T {
   return steps.reduce<unknown>((found, step) => (found as Record<string, unknown>)[step], document) as T
 }
 
-/** A string of HTML, which is not escaped again. */
 export interface Html {
   readonly html: string
 }
 
 type Part = string | number | Html | readonly Html[]
 
-/** A template tag for HTML. Escapes every value that is not HTML itself. */
+/** Escapes every value that is not `Html`. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return { html: String.raw({ raw: strings }, ...parts.map(render)) }
 }
@@ -191,7 +189,7 @@ function escapeText(text: string): string {
   return text.replace(/[&<>"']/g, (character) => entities[character] ?? character)
 }
 
-/** Returns escaped text with everything between backticks set as code. */
+/** Escapes a text, and sets words between backticks as code. */
 export function prose(text: string): Html {
   const pieces = text.split('`').map((piece, at) => (at % 2 === 1 ? html`<code>${piece}</code>` : html`${piece}`))
   return html`${pieces}`
@@ -228,5 +226,5 @@ function quoted(example: unknown): string {
   return JSON.stringify(example, null, 2).replaceAll("'", `'\\''`).replaceAll('\n', '\n  ')
 }
 
-/** Stands in the page for the address of the server, which differs between readers. */
+/** Stands for the server's address, which depends on the reader. */
 export const originMark = 'https://fairlead.invalid'

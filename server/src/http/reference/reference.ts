@@ -4,7 +4,7 @@ import { assetFile } from '../../platform/package-files.ts'
 import { clientOrigin, type IsTrustedProxy } from '../client-address.ts'
 import { originMark } from './page.ts'
 
-/** Allows nothing from other hosts, nothing inline, and no framing. */
+/** Nothing from other hosts, nothing inline, no framing. */
 const pagePolicy =
   "default-src 'none'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -26,9 +26,8 @@ const files: ReadonlyMap<string, ReferenceFile> = new Map([
 ])
 
 /**
- * Serves `/openapi.json`, the page `/docs` that is generated from it, and the schema of an app's `fairlead.json`. They
- * are open to everybody, because they contain nothing about this installation. Each is made at its first request,
- * because most servers never need the memory.
+ * Serves `/openapi.json`, its page `/docs`, and the schema of `fairlead.json`. They are open to everybody: they contain
+ * nothing about this installation. Each is made at its first request, because most servers never need the memory.
  */
 export function reference(isTrustedProxy: IsTrustedProxy): Middleware {
   const bodies = new Map<string, string>()

@@ -5,29 +5,27 @@ import { startPeriodic } from '../periodic.ts'
 import { counterIn, foldersIn, isCode, type Layout, listingFolder, makeLayout } from './groups.ts'
 import type { Hierarchy } from './hierarchy.ts'
 
-/*
- * A folder whose groups yield the CPU to all groups beside the folder. Normally, a thread that wakes up waits until the
- * running thread has used up its slice of some milliseconds, regardless of their weights, and a request waits like this at
- * each program that it passes. A thread that wakes up beside an idle group (`cpu.idle`, since Linux 5.15) runs at once.
- * The kernel compares two threads by their groups at the level where their paths part. So the folder must lie beside
- * the groups that it yields to; idle groups further down would yield only to their siblings.
+/**
+ * Groups in this folder yield the CPU to all groups beside it. Normally, a thread that wakes up waits for the slice of
+ * the running thread, some milliseconds, regardless of their weights, and a request waits like this at each program on
+ * its way. Beside an idle group (`cpu.idle`, since Linux 5.15), a thread runs at once. The kernel compares two threads
+ * by their groups at the level where their paths part, so the folder must lie beside the groups that it yields to; idle
+ * groups further down would yield only to their siblings.
  */
 
 export interface Yielding {
-  /** The hierarchy for new groups in the folder. */
   readonly hierarchy: Hierarchy
-  /** Files to which the processes of all groups write their pid, besides the files of their group. */
+  /** Besides the files of their group, all processes write their pid to these. */
   readonly join: readonly string[]
-  /** Keeps the share of the folder up to date until all groups that have begun have ended. */
+  /** Keeps the share up to date until all groups that have begun have ended. */
   began(group: string): Promise<void>
   ended(group: string): void
-  /** Deletes the folder when no group is left. */
   close(): Promise<void>
 }
 
 export interface YieldingPlace {
   readonly hierarchy: Hierarchy
-  /** True when nothing else is in the hierarchy: then the whole hierarchy yields to the groups beside it. */
+  /** The hierarchy has nothing else in it, so it yields as a whole. */
   readonly isOwn: boolean
 }
 
@@ -88,7 +86,47 @@ export async function openYielding(
   }
 }
 
-/** Returns the hierarchy in which groups are made below a server's folder. */
+/** Only what other groups leave (`idle`), or a quarter of one other group's share (`low`). */
+export type Share = 'idle' | 'low'
+
+/** CPU time of all groups together, and the time of the measurement; both in seconds. */
+export interface CpuSample {
+  readonly at: number
+  /** `null` where the kernel does not count it. */
+  readonly used: number | null
+}
+
+/** Below this part of a core, groups get the `low` share. */
+export const leastCores = 0.1
+
+/**
+ * Returns the share until the next sample. Idle groups get almost no CPU time while others use all cores, and would
+ * never finish. So they get the `low` share whenever they got too little since the last sample, regardless of their share
+ * was. When the kernel does not count CPU time, they always get the `low` share.
+ *
+ * @param last the previous sample; `null` for the first sample
+ */
+export function shareAfter(last: CpuSample | null, now: CpuSample): Share {
+  if (now.used === null) return 'low'
+  if (last === null || last.used === null) return 'idle'
+  return now.used - last.used < leastCores * (now.at - last.at) ? 'low' : 'idle'
+}
+
+export interface ShareFile {
+  readonly file: string
+  readonly value: string
+}
+
+/**
+ * Returns the files that set a share, in the order in which they must be written. The kernel refuses the weight of an
+ * idle group, and resets the weight when a group is no longer idle, so the weight comes second. Linux before 5.15 has
+ * no `cpu.idle`; there groups always have the `low` share.
+ */
+export function shareFiles(version: 1 | 2, share: Share): readonly ShareFile[] {
+  const idle = { file: 'cpu.idle', value: share === 'idle' ? '1' : '0' }
+  return [idle, version === 1 ? { file: 'cpu.shares', value: '256' } : { file: 'cpu.weight', value: '25' }]
+}
+
 function hierarchyOf(layout: Layout): Hierarchy {
   const { version, folders } = layout
   if (version === 1) return { version, folders: Object.fromEntries(folders) }
@@ -97,9 +135,8 @@ function hierarchyOf(layout: Layout): Hierarchy {
 }
 
 /**
- * Returns the file that counts the CPU time of all groups, and the group that their processes join to be counted;
- * `null` for each that does not exist. Version 1 counts with the controller `cpuacct`, which usually shares the folders
- * of `cpu`.
+ * Returns the file with the CPU time of all groups, and the group that their processes join for it; `null` for what
+ * does not exist. Version 1 counts with `cpuacct`, which usually shares the folders of `cpu`.
  */
 async function countingIn(
   { cpuTime }: Hierarchy,
@@ -130,7 +167,6 @@ async function coresOf(hierarchy: Hierarchy, { version, folders }: Layout, name:
 
 interface SharedFolder {
   readonly version: 1 | 2
-  /** The folder whose files set the share. */
   readonly folder: string
   readonly counter: string | null
 }
@@ -162,19 +198,15 @@ async function secondsIn(counter: string, version: 1 | 2): Promise<number | null
   return version === 2 ? counterIn(text, 'usage_usec') / 1e6 : Number(text) / 1e9
 }
 
-/*
- * The cores of groups that yield. `cpu.idle` alone is not enough: when two programs that a request passes share a core,
- * one interrupts the other. From Linux 6.6 on, the kernel may then run an idle group until the next tick before it
- * resumes the interrupted program. This cannot happen on a core without idle groups.
+/**
+ * `cpu.idle` is not enough: when two programs on a request's way share a core, one interrupts the other, and from Linux
+ * 6.6 on the kernel may then run an idle group until the next tick. This cannot happen on a core without idle groups.
  */
 
 interface Cores {
-  /**
-   * The folder of version 1 that processes join; `null` in version 2, where the groups of the processes are in the
-   * folder.
-   */
+  /** Processes of version 1 join this folder; `null` in version 2, where their groups are in the folder. */
   readonly member: string | null
-  /** Recreates that folder, with all cores, if it was removed. */
+  /** Makes the folder again, with all cores, if it was removed. */
   prepare(): Promise<void>
   /** Sets the cores: all, or all but the last core. Changes nothing when there is only one core. */
   set(leavesCore: boolean): Promise<void>
@@ -206,7 +238,7 @@ async function openInVersion2(parent: string, folder: string): Promise<Cores> {
   return {
     member: null,
     prepare: async () => undefined,
-    // "All" is an explicit list too: not every kernel lets a group with processes return to an empty list.
+    // Not every kernel lets a group with processes return to an empty list, so "all" is a list, too.
     set: async (leavesCore) => setIn(folder, chosen(await valueIn(parent, 'cpuset.cpus.effective'), leavesCore)),
   }
 }
@@ -261,47 +293,4 @@ export function withoutLast(cores: string): string {
   const [first = 0, last = first] = (ranges.pop() ?? '').split('-').map(Number)
   const rest = last === first ? ranges : [...ranges, last - 1 === first ? `${first}` : `${first}-${last - 1}`]
   return rest.length === 0 ? cores : rest.join(',')
-}
-
-/**
- * The groups' share of the CPU: only what other groups leave (`idle`), or a quarter of one other group's share (`low`).
- */
-export type Share = 'idle' | 'low'
-
-/** The CPU time that all groups have used together, and the time of this measurement; both in seconds. */
-export interface CpuSample {
-  readonly at: number
-  /** `null` where the kernel does not count it. */
-  readonly used: number | null
-}
-
-/** Groups that used less than this part of a core get the `low` share. */
-export const leastCores = 0.1
-
-/**
- * Returns the share until the next sample. Idle groups get almost no CPU time while others use all cores, and would
- * never finish. So they get the `low` share whenever they got too little since the last sample, regardless of their share
- * was. When the kernel does not count CPU time, they always get the `low` share.
- *
- * @param last the previous sample; `null` for the first sample
- */
-export function shareAfter(last: CpuSample | null, now: CpuSample): Share {
-  if (now.used === null) return 'low'
-  if (last === null || last.used === null) return 'idle'
-  return now.used - last.used < leastCores * (now.at - last.at) ? 'low' : 'idle'
-}
-
-export interface ShareFile {
-  readonly file: string
-  readonly value: string
-}
-
-/**
- * Returns the files that set a share, in the order in which they must be written. The kernel refuses the weight of an
- * idle group, and resets the weight when a group is no longer idle, so the weight comes second. Linux before 5.15 has
- * no `cpu.idle`; there groups always have the `low` share.
- */
-export function shareFiles(version: 1 | 2, share: Share): readonly ShareFile[] {
-  const idle = { file: 'cpu.idle', value: share === 'idle' ? '1' : '0' }
-  return [idle, version === 1 ? { file: 'cpu.shares', value: '256' } : { file: 'cpu.weight', value: '25' }]
 }

@@ -12,7 +12,6 @@ export interface GroupLimits {
   readonly processes: number
 }
 
-/** The limit that a group has exceeded. */
 export type Exceeded = 'memory' | 'processes'
 
 const periodMicroseconds = 100_000
@@ -21,7 +20,7 @@ interface LimitFile {
   readonly controller: Controller
   readonly file: string
   readonly value: string
-  /** True for files that kernels without swap accounting lack. */
+  /** Kernels without swap accounting lack the file. */
   readonly optional?: true
 }
 
@@ -33,7 +32,7 @@ export function limitFiles(version: 1 | 2, limits: GroupLimits): LimitFile[] {
   if (version === 1) {
     return [
       { controller: 'memory', file: 'memory.limit_in_bytes', value: memory },
-      // Limits memory and swap together. It may not be lower than the limit of memory, so it comes second.
+      // Memory and swap together, which must not be below the limit of memory, so it comes second.
       { controller: 'memory', file: 'memory.memsw.limit_in_bytes', value: memory, optional: true },
       { controller: 'cpu', file: 'cpu.cfs_period_us', value: String(periodMicroseconds) },
       { controller: 'cpu', file: 'cpu.cfs_quota_us', value: quota },
@@ -51,13 +50,10 @@ export function limitFiles(version: 1 | 2, limits: GroupLimits): LimitFile[] {
 interface CounterFile {
   readonly controller: Controller
   readonly file: string
-  /** The name of the counter in the file. */
   readonly name: string
-  /** The limit that was exceeded when the counter is above 0. */
   readonly exceeded: Exceeded
 }
 
-/** Returns the files that count how often a group exceeded a limit. */
 export function counterFiles(version: 1 | 2): CounterFile[] {
   const memoryFile = version === 1 ? 'memory.oom_control' : 'memory.events'
   return [
@@ -66,7 +62,7 @@ export function counterFiles(version: 1 | 2): CounterFile[] {
   ]
 }
 
-/** Reads a counter from lines of `name value`; 0 when it is missing. */
+/** Lines of `name value`; 0 when the name is missing. */
 export function counterIn(text: string, name: string): number {
   const line = text.split('\n').find((each) => each.startsWith(`${name} `))
   return line === undefined ? 0 : Number(line.slice(name.length + 1))
@@ -93,10 +89,10 @@ export async function processesOf(layout: Layout, name: string): Promise<number[
 }
 
 /**
- * Ends every process of a group. Freezes the processes first, so that none can fork.
+ * Freezes the processes first, so that none can fork.
  *
  * @throws Error when processes survive SIGKILL for ten seconds, because they are blocked in the kernel or the machine
- * is overloaded
+ *   is overloaded
  */
 export async function killGroup(layout: Layout, name: string): Promise<void> {
   const deadline = performance.now() + killDeadlineMs
@@ -132,7 +128,7 @@ async function freeze({ version, folders }: Layout, name: string, frozen: boolea
   } while (performance.now() < deadline)
 }
 
-/** Deletes a group's folder and its subfolders. Folders stay busy for a moment after their last process has ended. */
+/** Folders stay busy for a moment after their last process has ended. */
 export async function removeGroup(folder: string): Promise<void> {
   const deadline = performance.now() + killDeadlineMs
   const pause = growingPause(pauses)
@@ -143,19 +139,18 @@ export async function removeGroup(folder: string): Promise<void> {
       if (isCode(error, 'ENOENT')) return
       if (!isCode(error, 'EBUSY') || performance.now() > deadline) throw error
     }
-    // Only a container engine that runs in a group makes groups below it.
+    // Only a container engine in a group makes groups below it.
     for (const name of await foldersIn(folder)) await removeGroup(join(folder, name))
     await pause()
   }
 }
 
-/** Returns the names of the groups in a folder; none when it does not exist. */
 export async function foldersIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(unlessShort([]))
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
 }
 
-/** The server's own folder in each hierarchy that it can write. The groups are folders in it. */
+/** The server's folder in each hierarchy that it can write. The groups are folders in it. */
 export interface Layout {
   readonly version: 1 | 2
   readonly folders: ReadonlyMap<Controller, string>
@@ -192,7 +187,7 @@ async function makeDelegated(hierarchy: Hierarchy, name: string): Promise<Map<Co
   return new Map(delegated.map((controller) => [controller, join(parent, name)]))
 }
 
-/** Enables the controllers of version 2 for the groups in the server's folder; returns them and `freezer`. */
+/** Enables version 2's controllers for groups in the server's folder; returns them and `freezer`. */
 async function delegate(parent: string, name: string): Promise<Controller[]> {
   const available = await availableControllers(parent)
   if (available.length === 0) return []
@@ -202,7 +197,7 @@ async function delegate(parent: string, name: string): Promise<Controller[]> {
   const value = enabled.map((each) => `+${each}`).join(' ')
   await writeFile(join(parent, 'cgroup.subtree_control'), value).catch(async (error: unknown) => {
     if (!isCode(error, 'EBUSY')) throw error
-    // A group that contains processes cannot enable controllers for its children, so its processes move to a child.
+    // A group with processes cannot enable controllers for its children, so its processes move to a child.
     await moveProcesses(parent, join(parent, ownGroup(name)))
     await writeFile(join(parent, 'cgroup.subtree_control'), value)
   })
@@ -210,7 +205,6 @@ async function delegate(parent: string, name: string): Promise<Controller[]> {
   return available
 }
 
-/** Moves the processes of a group to another group. Ignores processes that have ended. */
 async function moveProcesses(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true })
   const pids = (await readFile(join(from, 'cgroup.procs'), 'utf8')).split('\n').filter((pid) => pid !== '')

@@ -4,24 +4,22 @@ import { dirname, join } from 'node:path'
 export const controllers = ['memory', 'cpu', 'pids', 'freezer'] as const
 export type Controller = (typeof controllers)[number]
 
-/**
- * The folders in which groups can be made: in version 1 a folder for each controller, in version 2 the same for all.
- */
+/** Groups can be made in these folders: one for each controller in version 1, the same for all in version 2. */
 export interface Hierarchy {
   readonly version: 1 | 2
   readonly folders: GroupFolders
-  /** The folder in which version 1 counts the CPU time of groups. In version 2 every group counts its own. */
+  /** Version 1 counts CPU time here. In version 2 every group counts. */
   readonly cpuTime?: string
-  /** The folder in which version 1 sets the cores of groups. In version 2 every group can set its cores. */
+  /** Version 1 sets cores here. In version 2 every group can. */
   readonly cores?: string
 }
 
 export type GroupFolders = Readonly<Partial<Record<Controller, string>>>
 
-/** The controller of version 1 that counts CPU time. It limits nothing. */
+/** Version 1's controller that counts CPU time and limits nothing. */
 const counting = 'cpuacct'
 
-/** The controller of version 1 that sets the cores. Only groups that yield join it. */
+/** Version 1's controller of cores. Only groups that yield join it. */
 const placing = 'cpuset'
 
 /**
@@ -90,7 +88,6 @@ function withoutOwnGroups(paths: ReadonlyMap<string, string>): ReadonlyMap<strin
 /** Returns the name of the child group to which a server moves itself in version 2. @param name as for `makeLayout` */
 export const ownGroup = (name: string): string => `${name}-server`
 
-/** A systemd unit and its manager. */
 export interface Unit {
   readonly name: string
   readonly manager: 'system' | 'user'
@@ -99,7 +96,7 @@ export interface Unit {
 /** Returns the unit that a process is in, by its `/proc/<pid>/cgroup`; `null` without systemd. */
 export function unitOf(cgroup: string): Unit | null {
   const paths = groupPaths(cgroup)
-  // Version 1 has a hierarchy for systemd's own records.
+  // Version 1 has a hierarchy for systemd's records.
   const parts = [paths.get(''), paths.get('name=systemd')].flatMap((path) => path?.split('/') ?? [])
   const at = parts.findLastIndex((part) => /\.(service|scope)$/.test(part))
   const name = parts[at]
@@ -110,7 +107,7 @@ export function unitOf(cgroup: string): Unit | null {
 
 /** Returns the group of a unit beside the unit of this process: the same path in each hierarchy. */
 function pathsOfUnit(own: ReadonlyMap<string, string>, unit: string): ReadonlyMap<string, string> {
-  // Version 1 has a hierarchy for systemd's own records; in the others the server may be at the top.
+  // Version 1 has a hierarchy for systemd's records; in the others the server may be at the top.
   const path = own.get('name=systemd') ?? own.get('')
   if (path === undefined || path === '/') return new Map()
   return new Map(['', ...controllers, counting, placing].map((name) => [name, join(dirname(path), unit)]))

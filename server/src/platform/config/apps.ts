@@ -6,16 +6,14 @@ import { configError } from './errors.ts'
 import type { NetworkSet } from './server.ts'
 import { domain, port, type Range, range } from './values.ts'
 
-/** The addresses of apps: a separate port for each app, or one listener that distinguishes apps by host name. */
+/** A port for each app, or one listener that distinguishes apps by host name. */
 export type AppsConfig =
   | { readonly mode: 'ports'; readonly publicHost: string; readonly ports: Range }
   | {
       readonly mode: 'hostnames'
       readonly domain: string
       readonly scheme: 'http' | 'https'
-      /** The port in public addresses. */
       readonly publicPort: number
-      /** The port that the gateway listens on. */
       readonly gatewayPort: number
     }
 
@@ -29,7 +27,7 @@ export const appsSettings = {
     .string()
     .regex(/^[1-9]\d{0,2}$/, 'must be a number from 1 to 999')
     .transform(Number)
-    // The apps, the builds and PostgreSQL need the other half.
+    // Apps, builds and PostgreSQL need the other half.
     .default(() => Math.max(1, Math.floor(availableParallelism() / 2))),
 }
 
@@ -54,20 +52,18 @@ export function appsConfig(set: AppsSet & NetworkSet & EdgeSet): AppsConfig {
   return { mode: 'ports', publicHost, ports: set.FAIRLEAD_APP_PORTS }
 }
 
-/** The IPv4 addresses for networks. */
 export interface AddressRange {
-  /** The first address as a number. */
   readonly first: number
-  /** The length of the network prefix in bits, 8 to 24. */
+  /** The length of the prefix, 8 to 24. */
   readonly bits: number
 }
 
 const message = 'must be an IPv4 network with a prefix of 8 to 24 bits, such as 198.18.0.0/15'
 
-/** The networks for tests between devices (RFC 2544). No route of a machine or of the internet leads there. */
+/** For tests between devices (RFC 2544): no route leads there. */
 const unused: AddressRange = { first: 198 * 2 ** 24 + 18 * 2 ** 16, bits: 15 }
 
-/** A part of the private addresses of RFC 1918 in which neither Docker's default networks nor cloud networks begin. */
+/** In RFC 1918, where neither Docker's default networks nor cloud networks begin. */
 const forContainers: AddressRange = { first: 10 * 2 ** 24 + 208 * 2 ** 16, bits: 12 }
 
 export const appNetworkSettings = {

@@ -3,7 +3,6 @@ import { isAbsolute, join } from 'node:path'
 import { z } from 'zod'
 import { configError, problemsOf } from './errors.ts'
 
-/** The connection of users' commands to a server. */
 export interface ClientConfig {
   /** Ends with `/v1`. */
   readonly baseUrl: string
@@ -22,20 +21,19 @@ export const clientSettings = {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The settings of commands that use a server's API. These commands need no other configuration. */
+/** Commands that use a server's API need no other configuration. */
 export interface ClientSettings {
-  /** The server and the key that the environment names; null if it names none. */
   readonly given: ClientConfig | null
-  /** The CI job that runs the command, when the environment names a server without a key. */
+  /** Runs the command, when the environment names a server without a key. */
   readonly job: (CiJob & { readonly baseUrl: string }) | null
-  /** The path of the file in which `fairlead login` keeps a server. */
+  /** `fairlead login` keeps a server in this file. */
   readonly loginFile: string
-  /** True when the environment names a data directory. */
+  /** The environment names a data directory. */
   readonly hasDataDirectory: boolean
 }
 
 /**
- * Reads the server's address and the API key, or the CI job when there is no key.
+ * Address and API key, or the CI job when there is no key.
  *
  * @throws ConfigError that names the wrong variables, without their values
  */
@@ -60,7 +58,7 @@ export function readClientConfig(url: unknown, apiKey: unknown): ClientConfig {
 }
 
 /**
- * Checks the address of a server. Returns the address of its API, which ends with `/v1`.
+ * Returns the address of the API, which ends with `/v1`.
  *
  * @throws ConfigError
  */
@@ -94,31 +92,26 @@ function isPlainHttp({ protocol, search, hash, username, password }: URL): boole
 /** Returns the command's environment, for files that refer to its variables. */
 export const variablesOfEnvironment = (): Environment => process.env
 
-/** The CI job that runs a command, from variables that the CI documents. */
 export interface CiJob {
   readonly ci: string
-  /** The branch that the job builds; null for a tag, or where the CI does not say. */
+  /** Null for a tag, or where the CI does not say. */
   readonly branch: string | null
-  /** The name of the repository, without its owner; null where the CI does not say. */
+  /** Without its owner; null where the CI does not say. */
   readonly repository: string | null
   readonly tokens: CiTokens
 }
 
-/** The source of a job's OIDC tokens. */
 export type CiTokens =
-  /** Tokens in the job's variables. Each token is accepted once. `missing` says how to get a token. */
+  /** In the job's variables. Each token is accepted once. `missing` says how to get one. */
   | { readonly kind: 'given'; readonly tokens: readonly string[]; readonly missing: string }
-  /** An address that answers with a token. `missing` says how to get the address. */
+  /** From an address. `missing` says how to get the address. */
   | { readonly kind: 'request'; readonly url: string; readonly bearer: string; readonly missing: string }
-  /** A program of the CI that prints a token. */
+  /** From a program of the CI. */
   | { readonly kind: 'program'; readonly program: string; readonly arguments: (audience: string) => readonly string[] }
 
-/**
- * The variables that a GitLab job names in its `id_tokens`. Each token is accepted once, so long builds need several.
- */
+/** A GitLab job names these in `id_tokens`. Each token is accepted once, so long builds need several. */
 export const tokenVariables = ['FAIRLEAD_ID_TOKEN', 'FAIRLEAD_ID_TOKEN_2', 'FAIRLEAD_ID_TOKEN_3', 'FAIRLEAD_ID_TOKEN_4']
 
-/** Recognizes a CI by its variables; returns null outside a known CI. */
 function ciJob(environment: Environment): CiJob | null {
   if (environment['GITLAB_CI'] === 'true') return gitlab(environment)
   if (environment['BUILDKITE'] === 'true') return buildkite(environment)
@@ -157,9 +150,7 @@ function buildkite(environment: Environment): CiJob {
   }
 }
 
-/**
- * The tokens in CircleCI's variables have the organization as their audience, so the job must request another token.
- */
+/** Tokens in CircleCI's variables have the organization as their audience, so the job must request another. */
 function circle(environment: Environment): CiJob {
   return {
     ci: 'CircleCI',

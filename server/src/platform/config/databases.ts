@@ -2,15 +2,13 @@ import { z } from 'zod'
 import type { DeploysSet } from './deploys.ts'
 import { postgresUrl, type Range, range } from './values.ts'
 
-/** The databases of users. */
 export interface DatabasesConfig {
-  /** The address of an administrator of the operator's PostgreSQL; `undefined` for the embedded engine. */
+  /** An administrator of the operator's PostgreSQL; `undefined` for the embedded one. */
   readonly url: string | undefined
-  /** The ports on loopback that embedded clusters listen on. */
   readonly ports: Range
-  /** How long a deleted database can be restored. */
+  /** A deleted database can be restored for this time. */
   readonly retentionMs: number
-  /** The environment with which npm reaches the package registry as elsewhere on this machine. */
+  /** With this environment npm reaches the registry as elsewhere on this machine. */
   readonly registryEnvironment: Readonly<Record<string, string>>
 }
 
@@ -29,7 +27,7 @@ export const databasesSettings = {
 export type DatabasesSet = z.output<z.ZodObject<typeof databasesSettings>>
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** @param path the `PATH` of the server */
+/** @param path the server's `PATH` */
 export function databasesConfig(
   set: DatabasesSet & Pick<DeploysSet, 'FAIRLEAD_BUILD_ENV'>,
   environment: Environment,
@@ -43,7 +41,7 @@ export function databasesConfig(
   }
 }
 
-/** The variables that locate npm's settings, and npm's settings for the connection to a registry. */
+/** These locate npm's settings, or are settings for the connection to a registry. */
 const registryVariable =
   /^(HOME|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|(https?|no|all)_proxy|npm_config_((https?_)?proxy|noproxy|registry|ca|cafile|strict_ssl|userconfig|globalconfig|cache|[@/].*))$/i
 

@@ -4,41 +4,34 @@ import { parseImageReference } from '../../contract/image-reference.ts'
 import { absolutePaths, jsonVariables, list, megabytes, type Range, range, seconds } from './values.ts'
 
 export interface DeploysConfig {
-  /** The ports on loopback that releases listen on. */
   readonly releasePorts: Range
-  /** The most builds that run at the same time. */
+  /** At the same time. */
   readonly builds: number
-  /** The memory of each build, in bytes. */
   readonly buildMemoryBytes: number
   readonly fetchTimeoutMs: number
   readonly buildTimeoutMs: number
   readonly startTimeoutMs: number
-  /** How long an app must stay up after its first successful health check. */
+  /** After the first successful health check. */
   readonly stableMs: number
-  /** How long an old release may finish its requests after a switch. */
+  /** For requests of an old release after a switch. */
   readonly drainMs: number
-  /** The most disk space for the files of a commit. */
   readonly mostSourceBytes: number
-  /** How many days an uploaded source is kept after its last use. */
   readonly sourceRetentionDays: number
-  /** The most disk space for a release: its files and what its build made. */
   readonly mostReleaseBytes: number
-  /** The most disk space for one cache: the packages of an app, or a repository. */
+  /** For the packages of an app, or a repository. */
   readonly mostEachCacheBytes: number
-  /** The most disk space for all caches together. */
   readonly mostAllCachesBytes: number
-  /** Free disk space below which nothing is accepted or built. */
+  /** With less free space, nothing is accepted or built. */
   readonly reserveBytes: number
-  /** Folders whose git repositories every account may deploy, as `file:` addresses. */
+  /** Every account may deploy git repositories in these folders, by `file:` addresses. */
   readonly fileSources: readonly string[]
-  /** Variables given to git and to builds, such as a package registry's address. */
   readonly environment: Readonly<Record<string, string>>
-  /** Images of the Docker engine that every Dockerfile may begin with. */
+  /** In the Docker engine; every Dockerfile may begin with one. */
   readonly baseImages: readonly string[]
 }
 
 export const deploysSettings = {
-  // Below the ports that systems use for outgoing connections, like the other port ranges.
+  // Below the ports of outgoing connections, like the other ranges.
   FAIRLEAD_RELEASE_PORTS: range.default({ from: 10000, to: 19999 }),
   FAIRLEAD_BUILDS: z
     .string()
@@ -72,7 +65,7 @@ export type DeploysSet = z.output<z.ZodObject<typeof deploysSettings>>
 
 /** Returns the disk space of apps, as `effectivePlans` takes it. */
 export const appDisk = ({ FAIRLEAD_APP_MB, FAIRLEAD_RELEASE_MB }: DeploysSet) => ({
-  // A release of the largest allowed size can start, and has room to write.
+  // The largest release can start, and has room to write.
   defaultBytes: 2 * FAIRLEAD_RELEASE_MB,
   mostBytes: FAIRLEAD_APP_MB ?? null,
 })
@@ -99,20 +92,19 @@ export function deploysConfig(set: DeploysSet): DeploysConfig {
   }
 }
 
-/** Frameworks need 600 to 1,500 MB to build. A small machine needs the other half of its memory for everything else. */
+/** Frameworks need 600 to 1,500 MB to build. A small machine needs the other half for everything else. */
 export const defaultBuildMemory = (machine: number): number =>
   Math.min(2_000_000_000, Math.floor(machine / 2 / 1_000_000) * 1_000_000)
 
 /** Returns the bytes of memory for the server and its child processes. A container may have less than the machine. */
 export const machineBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
 
-/** The Docker engine that runs containers. */
 export interface DockerConfig {
-  /** The absolute path of its socket. */
+  /** An absolute path. */
   readonly socket: string
-  /** Set when all apps run in containers and none runs as a process. */
+  /** Set when all apps run in containers and none as a process. */
   readonly alone: {
-    /** The base of generated images; null for the programs of this machine. */
+    /** Null for the machine's programs. */
     readonly base: string | null
   } | null
 }
@@ -131,7 +123,7 @@ const socketAddress = z.string().transform((value, context): string => {
 })
 
 export const dockerSettings = {
-  /** A socket alone does not enable Docker: it must be named here. */
+  /** A socket does not enable Docker: it must be named here. */
   FAIRLEAD_RUNTIME: z
     .enum(['process', 'process,docker', 'docker'], {
       error: 'must be process, process,docker to run containers, too, or docker to run only containers',
@@ -149,14 +141,13 @@ export const dockerSettings = {
 const whole = z.object(dockerSettings)
 export type DockerSet = z.output<typeof whole>
 
-/** Returns the problem of `DOCKER_HOST` for a server that runs containers; null when there is none. */
 export function dockerProblem(set: DockerSet): string | null {
   if (!isWanted(set)) return null
   const parsed = socketAddress.safeParse(set.DOCKER_HOST || `unix://${defaultSocket}`)
   return parsed.success ? null : (parsed.error.issues[0]?.message ?? null)
 }
 
-/** @returns null for a server that runs no containers */
+/** @returns null for a server without containers */
 export const dockerConfig = (set: DockerSet): DockerConfig | null =>
   isWanted(set)
     ? {

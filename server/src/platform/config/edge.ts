@@ -4,41 +4,34 @@ import { z } from 'zod'
 import type { Range } from './values.ts'
 import { domain, list, port } from './values.ts'
 
-/** A server for DNS messages. */
 export interface DnsServer {
-  /** An IP address. */
   readonly address: string
   readonly port: number
 }
 
-/** The way to set the DNS records that prove control of a wildcard name (ACME's DNS-01). */
+/** How to set the DNS records that prove control of a wildcard name (ACME's DNS-01). */
 export type DnsUpdates =
-  /** RFC 2136 by `nsupdate`, signed with the TSIG key of the file. */
+  /** RFC 2136 by `nsupdate`, signed with the file's TSIG key. */
   | { readonly kind: 'nsupdate'; readonly server: string; readonly port: number; readonly keyFile: string }
-  /** A program of the operator, called as `PROGRAM add|remove NAME VALUE`. */
+  /** The operator's program, called as `PROGRAM add|remove NAME VALUE`. */
   | { readonly kind: 'command'; readonly program: string }
 
-/** The settings of HTTPS under the operator's own domain. */
 export interface EdgeConfig {
   /** Apps have names below it. */
   readonly domain: string
-  /** The host of the dashboard and the API. */
   readonly dashboardHost: string
-  /**
-   * The certificate authority. `ca` is the path of a file with certificates that verify the authority's TLS
-   * certificate.
-   */
+  /** `ca` is a file with certificates that verify the authority's own TLS certificate. */
   readonly acme: { readonly email: string; readonly url: string; readonly ca: string | null }
   readonly httpPort: number
   readonly httpsPort: number
-  /** The recursive servers to ask for records; null for the system's servers. */
+  /** Recursive servers; null for the system's. */
   readonly dnsServers: readonly DnsServer[] | null
   readonly dnsUpdates: DnsUpdates | null
 }
 
 const letsEncrypt = 'https://acme-v02.api.letsencrypt.org/directory'
 
-/** Leaves room for the label of an app in a name of 253 characters (RFC 1035, section 2.3.4). */
+/** A name has 253 characters (RFC 1035, section 2.3.4), of which this leaves room for an app's label. */
 const longestDomain = 190
 
 const fits = (value: string, length: number) =>
@@ -131,7 +124,6 @@ export function edgeConfig(set: EdgeSet): EdgeConfig | null {
   }
 }
 
-/** Returns the origin of the dashboard and the API; null for a server without an edge. */
 export function edgeOrigin(set: EdgeSet): string | null {
   if (set.FAIRLEAD_DOMAIN === undefined) return null
   return new URL(`https://${dashboardHost(set, set.FAIRLEAD_DOMAIN)}:${httpsPort(set)}`).origin
@@ -148,7 +140,7 @@ function dnsUpdates(set: EdgeSet): DnsUpdates | null {
   return program === undefined ? null : { kind: 'command', program }
 }
 
-/** Other settings that the edge replaces, or that also need ports. */
+/** The edge replaces these, or they need ports, too. */
 export interface OtherSettings {
   readonly FAIRLEAD_PORT: number
   readonly FAIRLEAD_GATEWAY_PORT: number
@@ -161,7 +153,7 @@ export interface OtherSettings {
   readonly FAIRLEAD_APPS_PORT?: number | undefined
 }
 
-/** Finds conflicts between settings: the name of a variable and its requirement. */
+/** Names the variable and its requirement. */
 export function edgeProblems(set: EdgeSet & OtherSettings): [variable: string, message: string][] {
   if (set.FAIRLEAD_DOMAIN === undefined) {
     const given = Object.keys(edgeSettings).filter((name) => set[name as keyof EdgeSet] !== undefined)
@@ -196,7 +188,7 @@ function replacedSettings(set: OtherSettings): [string, string][] {
   )
 }
 
-/** Names of apps have a hyphen in their first label, so a host without this hyphen is never the name of an app. */
+/** Names of apps have a hyphen in their first label, so a host without it is never an app's. */
 function dashboardProblems(set: EdgeSet, name: string): [string, string][] {
   const host = dashboardHost(set, name)
   const label = host.endsWith(`.${name}`) ? host.slice(0, -name.length - 1) : ''

@@ -1,6 +1,5 @@
 import type { z } from 'zod'
 
-/** Thrown for a wrong configuration. The message has one line for each wrong variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }

@@ -4,7 +4,7 @@ import { plansFile } from '../plans.ts'
 import { type EdgeSet, edgeOrigin } from './edge.ts'
 import { hostname, list, networks, origin, port, postgresUrl, range, seconds, slug, text } from './values.ts'
 
-/** The place where the server may make control groups, `none` for nowhere: see `parseHierarchy`. */
+/** Where the server may make control groups; see `parseHierarchy`. */
 export type CgroupPlace = 'none' | 'top' | 'delegated' | `${string}.service`
 
 const cgroupPlace = z.custom<CgroupPlace>(
@@ -12,7 +12,6 @@ const cgroupPlace = z.custom<CgroupPlace>(
   'must be none, top, delegated, or the name of a unit of systemd, such as fairlead-apps.service',
 )
 
-/** The settings of the server and its data. */
 export const generalSettings = {
   DATABASE_URL: postgresUrl.optional(),
   FAIRLEAD_DATA_DIR: text.default('./.fairlead'),
@@ -64,7 +63,7 @@ function readJsonFile(path: string, context: z.RefinementCtx): unknown {
   }
 }
 
-/** The server's public origin, such as `https://fairlead.example.com`; only its host if no origin is set. */
+/** Such as `https://fairlead.example.com`; only the host if no origin is set. */
 export type PublicAddress = { readonly origin: string } | { readonly host: string }
 
 export const networkSettings = {
@@ -103,7 +102,6 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
-/** The addresses and ports that webhooks and git may reach. */
 export interface OutboundConfig {
   readonly mode: 'public' | 'any'
   readonly allow: readonly string[]
@@ -126,18 +124,15 @@ export function outboundConfig(set: OutboundSet, localMode: boolean): OutboundCo
   }
 }
 
-/** The variables that systemd sets for the processes of a service (sd_notify(3), sd_watchdog_enabled(3)). */
+/** systemd sets these for the processes of a service (sd_notify(3), sd_watchdog_enabled(3)). */
 export interface ServiceManagerConfig {
-  /** The socket that takes notifications; `undefined` when no service manager started this process. */
+  /** Undefined when no service manager started this process. */
   readonly notifySocket: string | undefined
-  /** systemd kills a service that sends no keep-alive for this time; `undefined` for a service without a watchdog. */
+  /** Without a keep-alive for this time, systemd kills the service. */
   readonly watchdogMs: number | undefined
 }
 
-/**
- * Reads the variables of systemd. Ignores `WATCHDOG_PID`: it names the first process of the service, and a server that
- * took over from that process has another pid and the same duty.
- */
+/** Ignores `WATCHDOG_PID`: it names the first process of the service, and a server that took over has the same duty. */
 export function serviceManagerConfig(environment: Readonly<Record<string, string | undefined>>): ServiceManagerConfig {
   const socket = environment['NOTIFY_SOCKET'] ?? ''
   const microseconds = /^\d{1,15}$/.exec(environment['WATCHDOG_USEC'] ?? '')?.[0]

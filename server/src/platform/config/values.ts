@@ -2,12 +2,12 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import { blockList } from '../outbound.ts'
 
-/*
- * Parsers of the values of settings, each from the text of a variable. An error message is a clause without a subject,
- * because it follows the name of the variable.
+/**
+ * Each parser reads the text of a variable. An error message is a clause without a subject, because it follows the
+ * variable's name.
  */
 
-/** A range of numbers, both ends included. */
+/** Both ends are included. */
 export interface Range {
   readonly from: number
   readonly to: number
@@ -21,15 +21,15 @@ export const port = z
   .transform(Number)
   .refine((n) => n <= 65535, 'must be a port from 0 to 65535')
 
-/** Reads seconds as milliseconds. */
+/** As milliseconds. */
 export const seconds = z
   .string()
   .regex(/^\d+(\.\d+)?$/, 'must be a number of seconds')
   .transform((value) => Math.round(Number(value) * 1000))
-  // Timers of Node count milliseconds in 31 bits.
+  // Node's timers count milliseconds in 31 bits.
   .refine((ms) => ms < 2 ** 31, 'must be less than 24 days')
 
-/** Reads megabytes as bytes. */
+/** As bytes. */
 export const megabytes = z
   .string()
   .regex(/^\d{1,9}$/, 'must be a whole number of megabytes')
@@ -98,7 +98,7 @@ function isBare({ pathname, search, hash, username, password }: URL): boolean {
 
 export const postgresUrl = z.string().regex(/^postgres(ql)?:\/\//, 'must begin with postgres:// or postgresql://')
 
-/** Reads a JSON object of strings: environment variables for other programs. */
+/** A JSON object of strings, for other programs' environments. */
 export const jsonVariables = z
   .string()
   .transform((value, context) => {

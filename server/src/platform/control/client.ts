@@ -10,18 +10,17 @@ import { bootId, inspectProcess } from '../processes.ts'
 
 const deadlineMs = 5_000
 
-/** A live server of a data directory, which answers through its socket. */
+/** A live server of a data directory, behind its socket. */
 export interface ServerControl {
   readonly record: ServerRecord
-  /** True while the process of the server lives. */
   isRunning(): Promise<boolean>
-  /** Rejects when the server does not answer within five seconds. */
+  /** Rejects without an answer within five seconds. */
   status(): Promise<ServerStatus>
-  /** Asks the server to stop; resolves when the stop has begun. */
+  /** Resolves when the stop has begun. */
   stop(what: 'all' | 'server'): Promise<void>
   /**
-   * Sends any request. Rejects with a `ControlError` when the server refuses the request, and with another error when
-   * the server does not answer before `signal` aborts.
+   * Rejects with a `ControlError` when the server refuses, and with another error without an answer before `signal`
+   * aborts.
    */
   send(method: 'GET' | 'POST', path: string, body: unknown, signal: AbortSignal): Promise<unknown>
 }
@@ -84,9 +83,9 @@ async function sendTo(
 const schema = z.object({
   id: z.string(),
   pid: z.int().positive(),
-  /** The start time from `inspectProcess`. Together with the pid it identifies the process. */
+  /** From `inspectProcess`. Start time and pid together identify the process. */
   processStart: z.string(),
-  /** The id of the boot from which `processStart` counts; null where the system has none. */
+  /** `processStart` counts from this boot; null where the system has none. */
   boot: z.string().nullable(),
   version: z.string(),
   startedAt: z.iso.datetime(),
@@ -94,13 +93,11 @@ const schema = z.object({
   isStopping: z.boolean(),
 })
 
-/** A server of a data directory, as it has recorded itself in the folder `run`. */
 export type ServerRecord = Readonly<z.output<typeof schema>>
 
-/** The files of one server: its record, the record while it is written, and the socket. */
+/** A record, a record that is being written, and a socket. */
 const fileNames = /^(\d+-[0-9a-f]{8})\.(json|new|sock)$/
 
-/** Returns the name that the files of a server have in common. */
 export function recordName({ id, pid }: Pick<ServerRecord, 'id' | 'pid'>): string {
   return `${pid}-${id.slice(0, 8)}`
 }
@@ -183,10 +180,8 @@ function parseRecord(text: string, name: string): ServerRecord | null {
 /** The `Host` of every request. A web page that somehow reaches the socket cannot send it. */
 export const controlHost = 'fairlead.control'
 
-/** The most bytes of a request or an answer. */
 export const mostBytes = 64 * 1024
 
-/** The answer to `GET /status`. */
 const serverStatus = z.object({
   id: z.string(),
   version: z.string(),
@@ -195,17 +190,15 @@ const serverStatus = z.object({
   /** `null` until the server listens. */
   url: z.string().nullable(),
   state: z.enum(['starting', 'ready', 'stopping']),
-  /** True for the server that does the background work. */
+  /** The leader does the background work. */
   leading: z.boolean(),
   dataDirectory: z.string(),
 })
 
 export type ServerStatus = Readonly<z.output<typeof serverStatus>>
 
-/** The body of `POST /stop`. */
 export const stopBody = z.object({ what: z.enum(['all', 'server']) })
 
-/** A request that the server refuses, with the message for the caller. */
 export class ControlError extends Error {
   override readonly name = 'ControlError'
   readonly status: number

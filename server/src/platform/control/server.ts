@@ -25,24 +25,21 @@ import {
 
 type Progress = Pick<ServerStatus, 'url' | 'state' | 'leading'>
 
-/** The entry of this server in its data directory: its record, and the socket by which commands reach it. */
+/** This server in its data directory: its record, and the socket for commands. */
 export interface Presence extends Pick<Control, 'close'> {
-  /** Changes the status that the server reports. */
   update(changes: Partial<Progress>): void
   /**
-   * Returns the extent of a stop: `server` instead of `all` while another server of the data directory continues. When
-   * several servers stop at once, the last server stops everything.
+   * Returns `server` instead of `all` while another server of the data directory continues. When several stop at once,
+   * the last stops everything.
    */
   leave(asked: StopScope): Promise<StopScope>
 }
 
 /**
- * Makes this server known in its data directory.
+ * @param options.id also registered in the database
  *
- * @param options.id the id that it is also registered with in the database
  * @param options.onStop called when a command asks the server to stop
- * @param options.onHandover called when a command asks the server to hand over; resolves when another server has taken
- * over
+ * @param options.onHandover called when a command asks for a handover; resolves when another server has taken over
  */
 export async function openPresence(options: {
   readonly id: string
@@ -96,16 +93,15 @@ export async function openPresence(options: {
 
 const requestDeadlineMs = 10_000
 
-/** Answers a request with a value for JSON. The body is `undefined` when the request has none. */
+/** `body` is `undefined` when the request has none. The result becomes JSON. */
 type ControlHandler = (body: unknown) => Promise<unknown>
 
-/** The handlers by method and path, such as `GET /status`. */
 export type ControlHandlers = Readonly<Record<string, ControlHandler>>
 
 interface Control {
   /**
-   * Tells the other servers of the data directory that this server is stopping. Returns true when all other servers are
-   * stopping too, so that this server must stop what they share.
+   * Tells the data directory's other servers that this one is stopping. True when all are, so that this one must stop
+   * what they share.
    */
   leave(): Promise<boolean>
   /** Closes the socket, and removes it and the record. */
@@ -113,10 +109,9 @@ interface Control {
 }
 
 /**
- * Records this server in the data directory, and listens for requests on a Unix socket in a private folder. The mode of
- * the folder decides who may connect.
+ * Records this server, and listens on a Unix socket in a private folder, whose mode decides who may connect.
  *
- * @param options.folder the folder `run` of the data directory
+ * @param options.folder `run` of the data directory
  */
 export async function openControl(options: {
   readonly folder: string
@@ -128,7 +123,7 @@ export async function openControl(options: {
 }): Promise<Control> {
   const { folder, identity, handlers, onUpgrade, logger } = options
   await makePrivateDirectory(folder, null)
-  // Removes the files of servers that were killed.
+  // Killed servers have left their files.
   await liveRecords(folder)
   const own = await inspectProcess(process.pid)
   if (own === null) throw new Error('This process cannot be inspected; is /proc mounted?')

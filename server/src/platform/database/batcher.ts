@@ -6,12 +6,11 @@ interface Pending<Question, Answer> {
   readonly reject: (error: unknown) => void
 }
 
-/** The most questions in one statement. */
 const mostPerBatch = 500
 
 /**
- * Batches questions to the database: questions that arrive while a statement runs share the next statement. Only a
- * statement that begins after a question answers it, so an answer is never older than its question.
+ * Questions that arrive while a statement runs share the next one. Only a statement that begins after a question
+ * answers it, so an answer is never older than its question.
  *
  * @param ask answers a batch in its order; when it rejects, every question of the batch is rejected
  */
@@ -46,7 +45,7 @@ export function createBatcher<Question, Answer>(
     })
 }
 
-/** Reads an answer. Inside a transaction the caller passes it, so that the read uses its connection. */
+/** Inside a transaction, the read must use its connection. */
 export type BatchedRead<Question, Answer> = (question: Question, transaction?: Transaction) => Promise<Answer>
 
 /**

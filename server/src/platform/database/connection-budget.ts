@@ -1,24 +1,19 @@
-/*
- * The connections of the server's pools, and how many of them each kind of work may hold at once. All pool sizes and
- * concurrency limits come from here, so that the numbers fit together.
+/**
+ * The connections of the server's pools, and how many each kind of work may hold. All pool sizes and concurrency limits
+ * come from here, so that they fit together.
  */
 
-/** One kind of work that runs several times at once. */
 export interface ConnectionUse {
-  /** The most of this work that runs at the same time. */
   readonly concurrency: number
-  /** The most connections that one unit of work holds at once: 2 for a query beside an open transaction. */
+  /** For one unit of work: 2 for a query beside an open transaction. */
   readonly connectionsEach: number
 }
 
 export interface ConnectionBudget<Lane extends string = string> {
-  /** Connections of the pool. */
   readonly poolSize: number
-  /** Transactions of API requests. */
   readonly requests: ConnectionUse
-  /** Connections reserved for reads outside transactions. */
   readonly reservedForReads: number
-  /** Job lanes. Each lane also holds one more connection all the time, to listen for jobs. */
+  /** Job lanes. Each lane holds one more connection all the time, to listen for jobs. */
   readonly lanes: Readonly<Record<Lane, ConnectionUse>>
 }
 
@@ -58,8 +53,8 @@ export function checkedBudget<Lane extends string>(budget: ConnectionBudget<Lane
 }
 
 /**
- * The two pools of a server. Every server has the pool for requests; the leader also has the pool for background work.
- * The server does not start when the numbers do not fit.
+ * Every server has the pool for requests; the leader also has the pool for background work. The server does not start
+ * when the numbers do not fit.
  */
 export const connectionBudget = {
   requests: checkedBudget({
@@ -71,26 +66,23 @@ export const connectionBudget = {
   leader: checkedBudget({
     poolSize: 20,
     requests: { concurrency: 0, connectionsEach: 1 },
-    // The reconciler, webhooks and maintenance. Jobs share what these leave.
+    // For the reconciler, webhooks and maintenance. Jobs share what these leave.
     reservedForReads: 6,
     lanes: {
       /** Deployments. Their builds wait for build slots, which are fewer. */
       deploy: { concurrency: 20, connectionsEach: 1 },
-      /** Starts of existing releases, in a separate lane so that they do not wait for builds. */
+      /** Starts of existing releases do not wait for builds. */
       start: { concurrency: 5, connectionsEach: 1 },
       databases: { concurrency: 10, connectionsEach: 1 },
-      /**
-       * Password rotations. Requests wait for them, and database copies may occupy the `databases` lane for an hour.
-       */
+      /** Requests wait for password rotations, and database copies may occupy the `databases` lane for an hour. */
       logins: { concurrency: 3, connectionsEach: 1 },
       removal: { concurrency: 2, connectionsEach: 1 },
     },
   }),
 }
 
-/** Connections of each server outside the pools: the leadership lock, the cluster membership, listeners. */
+/** For each server: the leadership lock, the cluster membership, listeners. */
 const outsidePools = 1 + 1 + 3
-/** Connections that commands beside the servers may use. */
 const forCommands = 10
 
 /** Returns the most connections that this number of servers, including one leader, uses on one PostgreSQL. */

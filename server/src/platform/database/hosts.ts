@@ -2,29 +2,25 @@ import { Socket } from 'node:net'
 import { type ConnectionOptions, checkServerIdentity, type PeerCertificate } from 'node:tls'
 import { Client, type PoolConfig } from 'pg'
 
-/*
- * An address of PostgreSQL may name several hosts, as in libpq: a primary and its standbys. The driver supports only
- * one host. Here each new connection goes to the host that currently accepts writes, so that connections follow a
- * failover.
+/**
+ * An address of PostgreSQL may name a primary and its standbys, as in libpq. The driver supports only one host. Here
+ * each new connection goes to the host that currently accepts writes, and so follows a failover.
  */
 
-/** One host of an address. */
 export interface PostgresHost {
   readonly host: string
   readonly port: number
-  /** The address with only this host. */
   readonly url: string
 }
 
 const defaultPort = 5432
-/** A host that does not answer within this time is skipped. */
+/** A host that does not answer in time is skipped. */
 const probeTimeoutMs = 3_000
 
 /**
- * Splits an address with several hosts (`postgres://user:password@a:5432,b:5433/db`, IPv6 in brackets). Returns none
- * for an address with one host.
+ * Takes `postgres://user:password@a:5432,b:5433/db`, with IPv6 in brackets. Empty for an address with one host.
  *
- * @throws Error that says what is wrong, without the address, because that holds a password
+ * @throws Error that says what is wrong, without the address, which holds a password
  */
 export function parseHosts(url: string): PostgresHost[] {
   const [, scheme = '', user = '', authority = '', rest = ''] =
@@ -74,8 +70,8 @@ export function connectionTo(url: string): PoolConfig {
 }
 
 /**
- * Returns a function that finds the first host that `accepts` approves. It asks the last found host first, so that a
- * host that is down costs time only once. Concurrent calls share one search.
+ * Finds the first host that `accepts` approves. It asks the last found host first, so that a host that is down costs
+ * time only once. Concurrent calls share one search.
  */
 export function chooseHost(
   hosts: readonly PostgresHost[],
@@ -124,7 +120,7 @@ async function acceptsWrites({ url }: PostgresHost): Promise<boolean> {
   }
 }
 
-/** Returns a socket that connects to the chosen host instead of the driver's host. */
+/** Connects to the chosen host instead of the driver's. */
 function socketTo(choose: () => Promise<PostgresHost>): Socket {
   const socket = new Socket()
   const connect = socket.connect.bind(socket)

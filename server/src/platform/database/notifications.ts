@@ -15,7 +15,6 @@ export async function notify(db: Database | Transaction, channel: string, payloa
 export interface ListenOptions {
   readonly connection: ClientConfig
   readonly logger: Logger
-  /** Called with each payload, by channel. */
   readonly channels: Readonly<Record<string, (payload: string) => void>>
   /** Called whenever listening begins. Notifications are lost between the end of a connection and the next call. */
   readonly onListening: () => void
@@ -50,7 +49,6 @@ async function keepListening(options: ListenOptions, stopping: AbortSignal): Pro
   }
 }
 
-/** Resolves when the connection has ended. */
 async function listenOnce(options: ListenOptions, stopping: AbortSignal): Promise<void> {
   const client = new Client({ application_name: 'fairlead-listener', keepAlive: true, ...options.connection })
   const ended = new Promise<void>((done) => void client.once('end', () => done()))

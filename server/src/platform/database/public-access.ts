@@ -2,21 +2,18 @@ import { Client, type ClientConfig } from 'pg'
 import type { Finding } from '../finding.ts'
 import type { Logger } from '../logger.ts'
 
-/*
- * PostgreSQL lets every role connect to a new database. Where users' databases are on the same server as the state, a
- * user could then hold the lock of the leader, which is an advisory lock, and notify servers in its name.
+/**
+ * PostgreSQL lets every role connect to a new database. Where users' databases are on the state's server, a user could
+ * hold the leader's advisory lock and notify servers in its name.
  */
 
-/** Runs one query: a pool or a client. */
 interface Queries {
   query<Row extends object>(text: string): Promise<{ readonly rows: Row[] }>
 }
 
 interface PublicAccess {
   readonly name: string
-  /** True when every role of the server can connect. */
   readonly open: boolean
-  /** True when this role may change that. */
   readonly own: boolean
 }
 
@@ -32,9 +29,7 @@ async function publicAccess(queries: Queries): Promise<PublicAccess> {
 
 const revocation = (name: string) => `revoke connect, temporary on database ${name} from public`
 
-/**
- * Keeps roles without an explicit grant out of the state database when this role owns the database; otherwise warns.
- */
+/** Keeps roles without an explicit grant out of the state database when this role owns it; otherwise warns. */
 export async function revokePublicAccess(pool: Queries, logger: Pick<Logger, 'info' | 'warn'>): Promise<void> {
   const { name, open, own } = await publicAccess(pool)
   if (!open) return

@@ -3,14 +3,14 @@ import { chmod, lstat, statfs } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { SYSTEM_FOLDERS } from './folders.ts'
 
-/*
- * Quotas of btrfs (btrfs-quota(8)): a folder that is a subvolume can be a member of groups, and a group has a limit for
- * all its members together. A write beyond this limit fails at once with EDQUOT.
+/**
+ * Quotas of btrfs (btrfs-quota(8)): a subvolume can be in groups, and a group limits all its members together. A write
+ * beyond the limit fails at once with EDQUOT.
  */
 
-/** The number that statfs(2) has for btrfs. */
+/** In statfs(2). */
 const btrfs = 0x9123683e
-/** The inode of the top folder of every subvolume, and of no other folder. */
+/** The top folder of every subvolume has this inode, and no other folder has. */
 const topInode = 256
 
 /**
@@ -25,7 +25,6 @@ export async function hasQuotas(folder: string): Promise<boolean> {
   )
 }
 
-/** True for a folder on btrfs; false when the folder does not exist. */
 export async function isOnBtrfs(folder: string): Promise<boolean> {
   const found = await statfs(folder).catch(() => null)
   return found?.type === btrfs
@@ -37,7 +36,7 @@ export async function makeSubvolume(path: string, mode: number): Promise<void> {
   try {
     await run('subvolume', 'create', '--', path)
   } catch (error) {
-    // Another deployment of the same app may have just made it.
+    // Another deployment of the app may have just made it.
     if (!(await isSubvolume(path))) throw error
   }
   await chmod(path, mode)
@@ -65,7 +64,6 @@ export async function limitTogether(first: string, others: readonly string[], by
   await limit()
 }
 
-/** Removes the limit of a group, if it has a limit. */
 export async function endLimit(first: string): Promise<void> {
   const [number] = await numbersOf([first])
   // A release that has never run has no group.
@@ -84,7 +82,6 @@ export async function removeGroup(first: string, others: readonly string[]): Pro
   await run('qgroup', 'destroy', '--', `1/${number}`, first).catch(() => undefined)
 }
 
-/** Returns the numbers of the subvolumes among these folders. */
 async function numbersOf(paths: readonly string[]): Promise<string[]> {
   const found: string[] = []
   for (const path of paths) {
@@ -98,7 +95,7 @@ async function run(...args: string[]): Promise<string> {
   return (await promisify(execFile)('btrfs', args, options)).stdout
 }
 
-/** Ignores the error that something exists: instances of a release may start at the same time. */
+/** Instances of a release may start at the same time. */
 async function unlessThere(done: Promise<unknown>): Promise<void> {
   await done.catch((error: unknown) => {
     if (!String(error).includes('File exists')) throw error

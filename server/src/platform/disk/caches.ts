@@ -4,30 +4,25 @@ import { removeFolder } from './folders.ts'
 import { sizeOf } from './tree-size.ts'
 
 /**
- * Folders that save downloads, such as the packages of an app or a repository. Each can be deleted whenever it is not
- * in use, because its content can be downloaded again.
+ * Folders that save downloads, such as an app's packages or a repository. An unused one can be deleted, because its
+ * content can be downloaded again.
  */
 export interface Caches {
-  /** Runs `action` after all earlier uses of this folder. It is not deleted during `action`. It may not exist yet. */
+  /** Runs `action` after all earlier uses of the folder. It is not deleted during `action`, and may not exist yet. */
   use<T>(path: string, signal: AbortSignal, action: () => Promise<T>): Promise<T>
   /** True while a caller uses the folder or waits for it. */
   isInUse(path: string): boolean
-  /** Deletes the caches that exceed the caps, except caches in use. */
   trim(): Promise<void>
 }
 
 export interface CacheCaps {
-  /** The most that one cache may take on the disk. */
   readonly mostEachBytes: number
-  /** The most that all caches may take together. */
   readonly mostAllBytes: number
 }
 
-/** A cache on the disk. */
 export interface FoundCache {
   readonly path: string
   readonly bytes: number
-  /** Milliseconds of Unix time. */
   readonly usedAt: number
   readonly inUse: boolean
 }
@@ -48,7 +43,8 @@ export function beyondCaps(found: readonly FoundCache[], { mostEachBytes, mostAl
 }
 
 /**
- * @param options.list lists the folders of all caches; they need not exist
+ * @param options.list the folders of all caches; they need not exist
+ *
  * @param options.isKept true for a folder that something needs, so that the caps do not delete it
  */
 export function createCaches(
@@ -59,9 +55,7 @@ export function createCaches(
 ): Caches {
   const { list, isKept = async () => false } = options
   const lock = createKeyedLock()
-  /** The number of callers that use a folder or wait for it. */
   const users = new Map<string, number>()
-  /** Sizes, each as measured after the use at `usedAt`. */
   const measured = new Map<string, { readonly bytes: number; readonly usedAt: number }>()
   const isInUse = (path: string): boolean => users.has(path)
 
@@ -99,7 +93,7 @@ export function createCaches(
       try {
         return await lock(path, action, signal)
       } finally {
-        // The folder's own time records the last use, also for a server after a restart.
+        // The folder's own time records the last use, also across a restart.
         const now = new Date()
         await lutimes(path, now, now).catch(() => undefined)
         const left = (users.get(path) ?? 1) - 1

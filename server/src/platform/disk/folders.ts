@@ -4,7 +4,7 @@ import { lchown, lstat, mkdir, open, readdir } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import type { OsUser } from '../users.ts'
 
-/** The folders of the machine's own programs. */
+/** Of the machine's own programs. */
 export const SYSTEM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin'] as const
 
 /** Lists the names of the folders in a folder; none when it does not exist. */
@@ -18,11 +18,7 @@ export async function foldersIn(directory: string): Promise<string[]> {
   }
 }
 
-/**
- * Makes a private folder that belongs to the user, unless it exists.
- *
- * @throws Error when the path is not a folder, such as a symbolic link
- */
+/** @throws Error when the path is not a folder, such as a symbolic link */
 export async function ensurePrivateFolder(path: string, user: OsUser | null): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
@@ -31,7 +27,7 @@ export async function ensurePrivateFolder(path: string, user: OsUser | null): Pr
     if (!(await lstat(path)).isDirectory()) throw new Error(`${path} is not a folder`)
     return
   }
-  // lchown: if the app has put a symbolic link there in between, its target keeps its owner.
+  // lchown: the app may have put a symbolic link there, whose target keeps its owner.
   if (user !== null) await lchown(path, user.uid, user.gid)
 }
 
@@ -46,8 +42,8 @@ export async function removeFolder(path: string): Promise<void> {
     // A link or a file has no content to protect.
     if (!isCode(error, 'ENOTDIR') && !isCode(error, 'ELOOP')) throw error
   }
-  // rm descends from folder to folder and not by paths. So it removes even a tree that is deeper than the longest path,
-  // and does not follow a link that replaces a folder during the walk.
+  // rm descends from folder to folder and not by paths. So it removes a tree deeper than the longest path, and follows
+  // no link that replaces a folder during the walk.
   await run('rm', ['-rf', '--', path]).catch(async () => {
     // A build may have removed its own rights to its folders.
     await run('chmod', ['-R', 'u+rwx', '--', path]).catch(() => undefined)

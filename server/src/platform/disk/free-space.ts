@@ -7,7 +7,7 @@ import type { Logger } from '../logger.ts'
 import { isBeyondQuota } from '../processes.ts'
 import { SYSTEM_FOLDERS } from './folders.ts'
 
-/** Below this, the server refuses changes: PostgreSQL ends when it cannot write its log. */
+/** With less, the server refuses changes: PostgreSQL ends when it cannot write its log. */
 const mostCriticalBytes = 64_000_000
 
 /** Returns the free bytes on the disk of a folder that users other than root may use. */
@@ -16,7 +16,7 @@ export async function freeBytesIn(directory: string): Promise<number> {
   return bavail * bsize
 }
 
-/** Throws `server_error` when less than the reserve is free on the disk of a folder. */
+/** Throws `server_error` when less than the reserve is free. */
 export async function assertRoom(directory: string, reserveBytes: number): Promise<void> {
   if ((await freeBytesIn(directory)) >= reserveBytes) return
   throw new ApiError(
@@ -47,12 +47,12 @@ export async function fallocate(...args: readonly string[]): Promise<void> {
   await promisify(execFile)('fallocate', args, { timeout: timeoutMs, env: { PATH: SYSTEM_FOLDERS.join(':') } })
 }
 
-/** PostgreSQL needs room for a few segments of its log, of 16 MB each, to recover and make a checkpoint. */
+/** PostgreSQL needs some segments of its log, of 16 MB each, to recover and make a checkpoint. */
 const ballastBytes = 128 * 1024 * 1024
-/** Below this, PostgreSQL cannot start. */
+/** With less, PostgreSQL cannot start. */
 const fullBytes = 32_000_000
 
-/** The file in the data directory whose space is set aside for the server's own PostgreSQL. */
+/** Its space is set aside for the server's own PostgreSQL. */
 const ballastIn = (dataDirectory: string): string => join(dataDirectory, 'ballast')
 
 /** Gives the space up when the disk is full, so that PostgreSQL can start. Does nothing while there is room. */

@@ -4,10 +4,10 @@ import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { startProcess } from '../processes.ts'
 
-/** The cost of an empty file, its entry and its inode: a million of them are not free. */
+/** Even an empty file has an entry and an inode. */
 const leastBytes = 1_024
 
-/** The most files to measure in this process: for so few, the start of `find` takes longer. */
+/** For so few files, the start of `find` takes longer. */
 const mostFilesHere = 100
 
 /**
@@ -52,7 +52,7 @@ function ignoreMissing(error: NodeJS.ErrnoException): undefined {
 
 function sizeByFind(paths: readonly string[], enough: number): Promise<number> {
   return new Promise((resolve, reject) => {
-    // Looked up on the system's default PATH. In the locale C, its errors have the wording that is matched below.
+    // From the system's default PATH, in the locale C, whose wording is matched below.
     const child = startProcess('find', ['-P', ...paths, '-printf', '%b\\n'], {
       env: { LC_ALL: 'C' },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -71,7 +71,7 @@ function sizeByFind(paths: readonly string[], enough: number): Promise<number> {
   })
 }
 
-/** Returns a function that reads lines of block counts and returns bytes. A line may end in the next chunk. */
+/** Reads lines of block counts, and returns bytes. A line may end in the next chunk. */
 function counter(): (chunk: Buffer) => number {
   let blocks = 0
   return (chunk) => {

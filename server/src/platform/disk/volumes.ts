@@ -10,27 +10,23 @@ import { sizeOf } from './tree-size.ts'
  * containers.
  */
 
-/** The folder of the volumes of an app. @param app the folder of the app */
 export const volumesIn = (app: string): string => join(app, 'volumes')
 
-/** The folder that an app sees as a volume. @param volumes the folder of the volumes of the app */
 export const volumeFiles = (volumes: string, name: string): string => join(volumes, name, 'files')
 
-/** The prefix of the folders of deleted volumes. No volume name begins with it. */
+/** No volume's name begins with it. */
 const deleted = '.deleted-'
 
-/** The volumes of all apps, by the ids of the apps. */
 export interface VolumeFolders {
   names(appId: string): Promise<string[]>
   /** The bytes on the disk; infinity when it cannot be read. */
   bytesOf(appId: string, name: string): Promise<number>
   /** Frees the names of volumes at once, regardless of their sizes. Ignores volumes that do not exist. */
   remove(appId: string, names: readonly string[]): Promise<void>
-  /** Deletes the files of all removed volumes. */
   clear(): Promise<void>
 }
 
-/** @param apps the folder of all apps in the data directory */
+/** @param apps the folder of all apps */
 export function createVolumeFolders(apps: string): VolumeFolders {
   const of = (appId: string) => volumesIn(join(apps, appId))
   return {

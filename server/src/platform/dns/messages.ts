@@ -1,24 +1,22 @@
 import { SocketAddress } from 'node:net'
 import { type Answer, encode } from 'dns-packet'
 
-/** The record types that this server asks for. */
 export type DnsType = 'A' | 'AAAA' | 'CAA' | 'CNAME' | 'MX' | 'NS' | 'SOA' | 'TXT'
 
 export interface DnsQuestion {
   /** Without a trailing dot; '' is the root. */
   readonly name: string
   readonly type: DnsType
-  /** True asks the server to resolve the name (RD); false asks only for the server's own data. */
+  /** RD: the server resolves the name; without it, only its own data count. */
   readonly recursion: boolean
-  /** True also asks for records that fail DNSSEC validation (CD; RFC 4035, section 3.2.2). */
+  /** CD: also records that fail DNSSEC validation (RFC 4035, section 3.2.2). */
   readonly checkingDisabled?: boolean
 }
 
-/** The answer of one server. */
 export interface DnsAnswer {
   /** Such as `NOERROR`, `NXDOMAIN`, `SERVFAIL`, `REFUSED`. */
   readonly rcode: string
-  /** AA: the server is authoritative for the zone of the name. */
+  /** AA: for the zone of the name. */
   readonly isAuthoritative: boolean
   /** TC: the answer was too long for UDP. */
   readonly isTruncated: boolean
@@ -35,10 +33,10 @@ const recursionDesired = 0x0100
 const authenticData = 0x0020
 const checkingDisabled = 0x0010
 
-/** The size that passes every network without fragments (RFC 9715). */
+/** Passes every network without fragments (RFC 9715). */
 const udpPayloadSize = 1232
 
-/** @param edns false for servers that do not support EDNS (RFC 6891, section 7) */
+/** @param edns false for servers without EDNS (RFC 6891, section 7) */
 export function encodeQuery(id: number, question: DnsQuestion, edns: boolean): Buffer {
   const { name, type, recursion } = question
   const options: Answer = {
@@ -57,12 +55,12 @@ export function encodeQuery(id: number, question: DnsQuestion, edns: boolean): B
   })
 }
 
-/** True when a name can be put into a query: labels of 1 to 63 characters, 253 in all (RFC 1035, section 2.3.4). */
+/** Labels of 1 to 63 characters, 253 in all (RFC 1035, section 2.3.4). */
 export function canBeAsked(name: string): boolean {
   return name === '' || (name.length <= 253 && /^([\w*-]{1,63}\.)*[\w*-]{1,63}$/.test(name))
 }
 
-/** The names of rcodes, by their numbers (RFC 1035, section 4.1.1; RFC 2136, section 2.2). */
+/** By number (RFC 1035, section 4.1.1; RFC 2136, section 2.2). */
 const rcodes = [
   ...['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED'],
   ...['YXDOMAIN', 'YXRRSET', 'NXRRSET', 'NOTAUTH', 'NOTZONE'],
@@ -94,7 +92,7 @@ export function decodeAnswer(message: Buffer, id: number, question: DnsQuestion)
 /** Returns the offset after the question of a message; undefined when this is not the question that was asked. */
 function endOfQuestion(message: Buffer, rcode: string, question: DnsQuestion): number | undefined {
   const count = message.readUInt16BE(4)
-  // Servers that do not understand a query may leave its question out.
+  // A server that does not understand a query may leave its question out.
   if (count === 0 && ['FORMERR', 'NOTIMP', 'SERVFAIL', 'REFUSED'].includes(rcode)) return headerLength
   const asked = encodeQuery(0, question, false).subarray(headerLength)
   const answered = message.subarray(headerLength, headerLength + asked.length)
@@ -112,7 +110,6 @@ interface Owner {
   readonly ttl: number
 }
 
-/** A record of a `DnsType`. Answers omit all other records. */
 export type DnsRecord = Owner &
   (
     | { readonly type: 'A' | 'AAAA'; readonly address: string }
@@ -124,7 +121,7 @@ export type DnsRecord = Owner &
     | { readonly type: 'MX' }
   )
 
-/** The three record sections of a message, and the upper bits of its rcode, which the OPT record contains. */
+/** With the upper bits of the rcode, which the OPT record contains. */
 export interface Sections {
   readonly answers: readonly DnsRecord[]
   readonly authorities: readonly DnsRecord[]
@@ -132,10 +129,10 @@ export interface Sections {
   readonly extendedRcode: number
 }
 
-/** One week. Longer TTLs are cut, because they appear only in texts for users. */
+/** One week. TTLs appear only in texts for users, so longer ones are cut. */
 const longestTtl = 604_800
 
-/** A name has 127 labels at most, and no server needs more than a few pointers for a name. */
+/** A name has 127 labels at most, and no server needs more than a few pointers. */
 const mostSteps = 144
 const longestName = 254
 
@@ -143,8 +140,8 @@ const classIn = 1
 const typeOpt = 41
 
 /**
- * Reads the records of a message, which begin at `start`. Throws for a malformed message. Messages come from untrusted
- * servers, so the run time must grow only with their length: no name is read twice, however names point at each other.
+ * Throws for a malformed message. Messages come from untrusted servers, so the run time must grow only with their
+ * length: no name is read twice, however names point at each other.
  */
 function readRecords(message: Buffer, start: number): Sections {
   const nameAt = createNameReader(message)
@@ -178,13 +175,12 @@ const ttlOf = (given: number): number => (given > 0x7fff_ffff ? 0 : Math.min(giv
 
 interface Name {
   readonly name: string
-  /** The offset after the name in the message. */
   readonly end: number
 }
 
-/** Returns a function that reads the name at an offset. It follows pointers (RFC 1035, section 4.1.4). */
+/** Follows pointers (RFC 1035, section 4.1.4). */
 function createNameReader(message: Buffer): (at: number) => Name {
-  // By offset. An offset may lie inside a longer name.
+  // By offset, which may lie inside a longer name.
   const known = new Map<number, Name>()
 
   const read = (at: number, steps: number): Name => {
@@ -214,7 +210,6 @@ function createNameReader(message: Buffer): (at: number) => Name {
 
 interface Data {
   readonly bytes: Buffer
-  /** The offset of the first byte in the message. */
   readonly at: number
   readonly nameAt: (at: number) => Name
 }

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import type { DnsAnswer, DnsQuestion, DnsRecord, DnsType } from './messages.ts'
 import { DnsError, type DnsServer, query } from './transport.ts'
 
-/** Asks the Domain Name System: the recursive servers of this machine, and the authoritative servers of a name. */
+/** Asks the machine's recursive servers, and the authoritative servers of a name. */
 export interface Resolver {
   /**
    * Resolves a name with the recursive servers: asks the next server when a server fails or does not answer. Follows
@@ -16,16 +16,16 @@ export interface Resolver {
    */
   zoneOf(name: string, signal: AbortSignal): Promise<Zone | null>
   /**
-   * Asks an authoritative server for its own data. Rejects with `DnsError` when the server does not answer, or when
-   * its address is not allowed; then nothing is sent.
+   * Asks for the server's own data. Rejects with `DnsError` when the server does not answer, or when its address is not
+   * allowed; then nothing is sent.
    */
   readonly askAuthority: AskAuthority
 }
 
 export interface ResolverOptions {
-  /** The recursive servers; null for the system's servers. */
+  /** Recursive servers; null for the system's. */
   readonly servers: readonly DnsServer[] | null
-  /** True when messages may be sent to an authoritative server. Tenants choose these servers. */
+  /** Tenants choose authoritative servers, which may get messages only at allowed addresses. */
   readonly allows: (address: string) => boolean
   readonly authorityPort?: number
 }
@@ -80,30 +80,29 @@ function systemServers(): DnsServer[] {
   })
 }
 
-/** Asks the recursive servers one question. Rejects with `DnsError` when none of them answers. */
+/** Rejects with `DnsError` when no recursive server answers. */
 type AskRecursively = (question: DnsQuestion, signal: AbortSignal) => Promise<DnsAnswer>
 
-/** The result for a name and a type, after CNAME records were followed. */
+/** After CNAME records were followed. */
 export interface Resolution {
   /**
-   * `found`: there are records. `no_data`: the last name exists, without records of the type. `no_name`: the last name
-   * does not exist. `failed`: see `failure`.
+   * `found`: there are records. `no_data`: the last name exists, without records of the type. `no_name`: it does not
+   * exist. `failed`: see `failure`.
    */
   readonly outcome: 'found' | 'no_data' | 'no_name' | 'cname_loop' | 'cname_too_long' | 'failed'
-  /** The name that was asked for, then the targets of CNAME records, in order. */
+  /** The name that was asked for, then the targets of CNAME records. */
   readonly names: readonly string[]
-  /** The records of the last name and of the type. */
   readonly records: readonly DnsRecord[]
   /** The seconds for which the recursive server may still cache its data about the first name. */
   readonly ttl: number
   /**
-   * The reason of `failed`: `timeout`, `unreachable` or `malformed` when no server gave an answer; `dnssec` when
-   * records exist, but their signatures are invalid; otherwise the rcode, such as `SERVFAIL`.
+   * Why it failed: `timeout`, `unreachable` or `malformed` when no server answered; `dnssec` when records have invalid
+   * signatures; otherwise the rcode, such as `SERVFAIL`.
    */
   readonly failure: string | null
 }
 
-/** The resolvers of certificate authorities follow at least this many names. */
+/** Resolvers of certificate authorities follow at least this many. */
 const mostNames = 10
 
 async function resolveName(ask: AskRecursively, name: string, type: DnsType, signal: AbortSignal): Promise<Resolution> {
@@ -129,7 +128,7 @@ async function resolveName(ask: AskRecursively, name: string, type: DnsType, sig
     const records = asked.answers.filter((each) => each.name === last(names) && each.type === type)
     if (records.length > 0) return result('found', { records, ttl: Math.min(...records.map((each) => each.ttl)) })
     if (asked.rcode === 'NXDOMAIN') return result('no_name', { ttl: negativeTtl(asked) })
-    // After a new alias without an SOA record, the server may know more when asked for the target of the alias.
+    // After a new alias without an SOA record, the server may know more when asked for the alias's target.
     if (names.length === before || hasSoa(asked)) return result('no_data', { ttl: negativeTtl(asked) })
   }
 }
@@ -145,7 +144,7 @@ function negativeTtl({ authorities }: DnsAnswer): number {
 
 type Trouble = 'cname_loop' | 'cname_too_long'
 
-/** Follows CNAME records from the last name and appends their targets to `names`. `ttl` is the first record's TTL. */
+/** Appends the targets of CNAME records to `names`. `ttl` is the first record's TTL. */
 function followAliases(
   answers: readonly DnsRecord[],
   names: string[],
@@ -164,7 +163,6 @@ function followAliases(
   return { trouble: null, ttl }
 }
 
-/** Returns the answer, or the code of the `DnsError`. */
 async function askSafely(ask: AskRecursively, question: DnsQuestion, signal: AbortSignal): Promise<DnsAnswer | string> {
   try {
     return await ask(question, signal)
@@ -200,7 +198,6 @@ async function explainFailure(
   }
 }
 
-/** Asks an authoritative server. Rejects with `DnsError`. */
 type AskAuthority = (
   address: string,
   question: Pick<DnsQuestion, 'name' | 'type'>,
@@ -208,18 +205,17 @@ type AskAuthority = (
 ) => Promise<DnsAnswer>
 
 export interface Zone {
-  /** Such as `example.com`. */
   readonly name: string
   readonly servers: readonly ZoneServer[]
 }
 
 export interface ZoneServer {
   readonly name: string
-  /** The addresses that may be asked. */
+  /** Only those that may be asked. */
   readonly addresses: readonly string[]
-  /** True when the server has addresses, but none may be asked, because none is public. */
+  /** The server has addresses, but none is public. */
   readonly isPrivate: boolean
-  /** True when the server has no address at all; false also when this is unknown. */
+  /** The server has no address at all; false also when this is unknown. */
   readonly isMissing: boolean
 }
 
@@ -229,7 +225,7 @@ interface Access {
   readonly allows: (address: string) => boolean
 }
 
-/** Zones are searched among this many last labels of a name. Longer names have no deeper zones in practice. */
+/** Of the last labels of a name. Longer names have no deeper zones in practice. */
 const mostLabels = 8
 const mostServers = 8
 const mostAddresses = 3
@@ -268,7 +264,7 @@ async function serverNames(ask: AskRecursively, zone: string, signal: AbortSigna
 const targetsAt = (zone: string, records: readonly DnsRecord[]): string[] =>
   records.flatMap((each) => (each.type === 'NS' && each.name === zone ? [each.target] : []))
 
-/** Asks the servers of a zone for the zones below it, down to the last name. */
+/** Asks each zone's servers for the zone below, down to the last name. */
 async function descend(access: Access, from: Zone, names: readonly string[], signal: AbortSignal): Promise<Zone> {
   let zone = from
   for (const name of names) {

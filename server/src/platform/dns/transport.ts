@@ -3,16 +3,13 @@ import { createSocket } from 'node:dgram'
 import { connect, isIPv6 } from 'node:net'
 import { canBeAsked, type DnsAnswer, type DnsQuestion, decodeAnswer, encodeQuery } from './messages.ts'
 
-/** A server for DNS messages. */
 export interface DnsServer {
-  /** An IP address. */
   readonly address: string
   readonly port: number
 }
 
 export type DnsErrorCode = 'timeout' | 'unreachable' | 'malformed'
 
-/** Thrown when a server gave no answer that could be understood. */
 export class DnsError extends Error {
   override readonly name = 'DnsError'
   readonly code: DnsErrorCode
@@ -23,19 +20,19 @@ export class DnsError extends Error {
   }
 }
 
-/** Decodes a message. Returns undefined for a message to ignore; throws for a malformed message. */
+/** Undefined for a message to ignore; throws for a malformed message. */
 export type ReadMessage<Answer> = (message: Buffer) => Answer | undefined
 
-/** Far more than valid answers need. Messages come from untrusted servers. */
+/** More than valid answers need. Messages come from untrusted servers. */
 const longestMessage = 16_384
 /** Servers send at most the UDP size in the query, which is lower; servers without EDNS send at most 512 bytes. */
 const longestDatagram = 4_096
-/** The most datagrams to ignore before the answer. Third parties may send a few; only the server itself sends many. */
+/** Datagrams to ignore before the answer. Third parties may send a few; only the server itself sends many. */
 const mostStrays = 16
 
 /**
- * Sends a message by UDP and resolves with the first answer. The socket is connected, so the system drops messages
- * from other addresses. Its port is random. Rejects with `DnsError`, or with the reason of the signal.
+ * Resolves with the first answer. The socket is connected, so the system drops messages from other addresses, and its
+ * port is random. Rejects with `DnsError`, or with the reason of the signal.
  */
 export function exchangeByUdp<Answer>(
   { address, port }: DnsServer,
@@ -109,7 +106,6 @@ function attempt<Answer>(
   }
 }
 
-/** Runs an exchange and ends it as soon as it is settled or the signal aborts. */
 function settleBy<Answer>(
   signal: AbortSignal,
   begin: (succeed: (answer: Answer) => void, fail: (error: Error) => void) => () => void,
@@ -127,7 +123,6 @@ function settleBy<Answer>(
   })
 }
 
-/** The time for an answer by UDP: to the first message, and to the second message. */
 const udpWaitsMs = [1_000, 2_000]
 const tcpWaitMs = 3_000
 
@@ -139,7 +134,7 @@ export async function query(server: DnsServer, question: DnsQuestion, signal: Ab
   if (!canBeAsked(question.name))
     throw new DnsError('malformed', 'The name is too long, or has characters that no name in DNS has.')
   const answer = await queryWith(server, question, true, signal)
-  // Some servers do not support EDNS and report this in one of these ways (RFC 6891, section 7).
+  // Servers without EDNS report this in one of these ways (RFC 6891, section 7).
   const knowsEdns = !['FORMERR', 'NOTIMP'].includes(answer.rcode) && !answer.rcode.startsWith('EXTENDED_')
   return knowsEdns ? answer : queryWith(server, question, false, signal)
 }

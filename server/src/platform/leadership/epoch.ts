@@ -5,11 +5,10 @@ import type { ClientBase, QueryResult } from 'pg'
 import { type DatabaseHandle, openDatabase, type PoolOptions } from '../database.ts'
 import type { Logger } from '../logger.ts'
 
-/** Thrown when a server that no longer leads attempts an action of the leader. Callers must not retry it. */
+/** A server that no longer leads attempts an action of the leader. Callers must not retry it. */
 export class NotLeading extends Error {
   override readonly name = 'NotLeading'
   readonly code = 'not_leading'
-  /** The epoch in which the server led. */
   readonly epoch: number
 
   constructor(epoch: number, reason: string) {
@@ -18,7 +17,7 @@ export class NotLeading extends Error {
   }
 }
 
-/** Protects effects outside the database from a leader that was paused and resumes after another server took over. */
+/** Protects effects outside the database from a leader that was paused and resumes after another took over. */
 export interface EpochFence {
   /**
    * Call this right before each effect. It is synchronous, so this process does nothing else between the check and the
@@ -35,7 +34,6 @@ export interface EpochFence {
  * the number of its successor. With one file per epoch, it only adds a lower number, which changes nothing.
  */
 
-/** @param options.directory the folder that `recordEpoch` writes to */
 export function createEpochFence({ directory, epoch }: { directory: string; epoch: number }): EpochFence {
   return {
     check() {
@@ -45,7 +43,7 @@ export function createEpochFence({ directory, epoch }: { directory: string; epoc
   }
 }
 
-/** Announces an epoch to the fences of all processes that share the folder. Creates the folder if it is missing. */
+/** Tells the fences of all processes that share the folder. */
 export async function recordEpoch(directory: string, epoch: number): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o700 })
   await writeFile(join(directory, String(epoch)), '', { mode: 0o600 })
@@ -102,8 +100,8 @@ async function assertLeading(client: ClientBase, epoch: number): Promise<void> {
 }
 
 /**
- * Ends the sessions of epochs before the parameter, and returns one row for each. PostgreSQL may evaluate the names of
- * sessions in all databases first. Other users choose these names, so the number may be too large for an integer type.
+ * Returns one row for each ended session of an epoch before the parameter. PostgreSQL may evaluate the names of
+ * sessions in all databases first; other users choose these, so the number may be too large for an integer type.
  */
 export const endOlderSessions = `
   select pg_terminate_backend(pid) from pg_stat_activity

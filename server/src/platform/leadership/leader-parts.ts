@@ -2,12 +2,12 @@ import type { PoolConfig } from 'pg'
 import type { Database } from '../database.ts'
 import type { ShutdownStack } from '../shutdown.ts'
 
-/** The parts that the work of the leader uses instead of the parts for requests. */
+/** Replace the parts for requests in the leader's work. */
 export interface LeaderParts {
   /** Refuses writes as soon as another server leads. */
   readonly database: Database
-  /** For connections outside the pool, such as a connection that listens for notifications. */
+  /** Outside the pool, such as to listen for notifications. */
   readonly connection: PoolConfig
-  /** Ends the work when this server stops or another server leads. */
+  /** Ends when this server stops or another one leads. */
   readonly stack: ShutdownStack
 }

@@ -17,51 +17,46 @@ import {
 } from './lock.ts'
 import { aloneError, conflictMs } from './servers.ts'
 
-/** The leader's access to the database. Every write is refused once a later epoch has begun. */
+/** Every write is refused once a later epoch has begun. */
 export interface LeaderState {
   readonly db: Database
   readonly pool: Pool
 }
 
-/** The leadership in one epoch, as `lead` receives it. */
 export interface Leadership {
-  /** Counts the takeovers. It is higher than the epoch of every earlier leader. */
+  /** Higher than the epoch of every earlier leader. */
   readonly epoch: number
-  /** Milliseconds by which the database's clock was set back since the last leader renewed; 0 if it was not. */
+  /** How far the database's clock was set back since the last leader renewed. */
   readonly clockBackMs: number
   readonly state: LeaderState
-  /** Aborts when the leadership is lost, or when it was given up and the work has ended. */
+  /** Aborts when the leadership is lost, or was given up and the work has ended. */
   readonly signal: AbortSignal
 }
 
 export interface LeaderWork {
-  /**
-   * Ends the work. It is called once, also after the leadership was lost. The server contends again after it resolves.
-   */
+  /** Called once, also after the leadership was lost. The server contends again after it resolves. */
   stop(): Promise<void>
 }
 
-export interface CampaignOptions extends Taker {
+export interface CampaignOptions extends Candidate {
   readonly connection: PoolConfig
   readonly logger: Logger
   /** Starts the work. If it rejects, the server gives the leadership up and contends again after a pause. */
   readonly lead: (leadership: Leadership) => Promise<LeaderWork>
-  /** Called when this server could not lead, with the reason. */
   readonly onFailed?: (error: unknown) => void
 }
 
 export interface Campaign {
   /** True after the work has started, until it begins to stop. */
   isLeader(): boolean
-  /** Resolves when this server leads or has seen another leader. Rejects when this server cannot lead at first. */
+  /** Resolves when this server leads or has seen another leader. Rejects when its first attempt to lead fails. */
   readonly ready: Promise<void>
-  /** Ends the work and gives the leadership up, so that another server takes it at once. */
   stop(): Promise<void>
 }
 
 /**
- * Contends for the leadership until `stop`. One server of a database leads at a time. Each new leader begins an epoch,
- * and leaders of earlier epochs can no longer write.
+ * Contends for the leadership until `stop`. One server of a database leads at a time. Each leader begins an epoch, and
+ * leaders of earlier epochs can no longer write.
  */
 export function startCampaign(options: CampaignOptions): Campaign {
   const { connection, logger } = options
@@ -115,6 +110,20 @@ export function startCampaign(options: CampaignOptions): Campaign {
   }
 }
 
+/** Rejects with errors that a retry cannot fix. */
+export async function onceDatabaseIsBack<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (;;) {
+    signal.throwIfAborted()
+    try {
+      return await work()
+    } catch (error) {
+      // Any error other than a `DatabaseError` comes from the connection.
+      if (signal.aborted || (error instanceof DatabaseError && !isPassing(error))) throw error
+      await sleepUntilAborted(pollMs, signal)
+    }
+  }
+}
+
 /** Leads with the lock until the leadership is lost or `stopping` aborts. Rejects when the work cannot start. */
 async function serve(
   session: LockSession,
@@ -137,7 +146,7 @@ async function serve(
     logger.warn({ err: reason }, 'the leadership was lost')
     over.abort(reason)
   }
-  const tenure = startTenure({ session, epoch, connection, logger, onLost })
+  const lease = startLease({ session, epoch, connection, logger, onLost })
   const database = openFencedDatabase({ ...connection, max: connectionBudget.leader.poolSize }, epoch, logger)
   // A stop interrupts the start. After the start, it ends the work in order.
   const start = async () => {
@@ -157,11 +166,11 @@ async function serve(
     onLeading(!over.signal.aborted)
     await endedOrAborted(new Promise(() => undefined), AbortSignal.any([over.signal, stopping]))
   } catch (error) {
-    // After the leadership was lost, every step fails. Such an error says nothing about this server.
+    // After the leadership was lost, every step fails, which says nothing about this server.
     if (!over.signal.aborted && !stopping.aborted) throw error
   } finally {
     onLeading(false)
-    await stepDown({ work, database, tenure, over }, logger)
+    await stepDown({ work, database, lease, over }, logger)
   }
 }
 
@@ -170,28 +179,27 @@ async function stepDown(
   given: {
     readonly work: LeaderWork | undefined
     readonly database: DatabaseHandle
-    readonly tenure: Tenure
+    readonly lease: Lease
     readonly over: AbortController
   },
   logger: Logger,
 ): Promise<void> {
-  const { work, database, tenure, over } = given
+  const { work, database, lease, over } = given
   await work?.stop().catch((error: unknown) => logger.error({ err: error }, 'the work of the leader did not stop'))
   over.abort(new Error('the leadership was given up'))
   const closing = database.close().catch(() => undefined)
-  // A connection that never returns to the pool must not delay the release. The next leader ends that connection.
+  // A connection that never returns to the pool must not delay the release. The next leader ends it.
   await endedOrAborted(closing, AbortSignal.timeout(settleTimeoutMs))
-  await tenure.release()
+  await lease.release()
 }
 
 /** The time in which a server leads: it holds the lock and renews its row. */
-interface Tenure {
+interface Lease {
   /** Gives the leadership up: another server may take it at once. */
   release(): Promise<void>
 }
 
-export interface TenureOptions {
-  /** The session that has the lock. The tenure closes it. */
+export interface LeaseOptions {
   readonly session: LockSession
   readonly epoch: number
   readonly connection: ClientConfig
@@ -201,10 +209,10 @@ export interface TenureOptions {
 }
 
 /**
- * Renews until `release` or until another server has begun an epoch. A lost connection (the database was restarted)
- * does not end the tenure: the server takes the lock again, and the epoch in the row decides.
+ * Renews until `release`, or until another server has begun an epoch. When the connection is lost (the database was
+ * restarted), the server takes the lock again, and the epoch in the row decides.
  */
-function startTenure({ session, epoch, connection, logger, onLost }: TenureOptions): Tenure {
+function startLease({ session, epoch, connection, logger, onLost }: LeaseOptions): Lease {
   const releasing = new AbortController()
   const { signal } = releasing
   let current: LockSession | null = session
@@ -251,7 +259,7 @@ function startTenure({ session, epoch, connection, logger, onLost }: TenureOptio
         await current?.query('update leadership set holder = null where epoch = $1', [epoch])
         await current?.unlock()
       } catch {
-        // The end of the connection releases the lock too.
+        // The end of the connection releases the lock, too.
       }
       await current?.close()
       current = null
@@ -259,7 +267,6 @@ function startTenure({ session, epoch, connection, logger, onLost }: TenureOptio
   }
 }
 
-/** Updates the renewal time in the leadership row, unless a later epoch has begun. */
 async function renew(
   session: LockSession,
   epoch: number,
@@ -277,8 +284,7 @@ async function renew(
   }
 }
 
-/** The server that takes over, and the folder that records the epochs. */
-interface Taker {
+interface Candidate {
   readonly server: { readonly id: string; readonly dataDirectory: string }
   readonly epochDirectory: string
 }
@@ -293,7 +299,7 @@ export interface EpochStart {
  * Begins the next epoch. Its number is higher than the epochs in the database and in the folder, so no epoch is used
  * twice, even after the database was restored from a backup.
  */
-async function beginEpoch(session: LockSession, { server, epochDirectory }: Taker): Promise<EpochStart> {
+async function beginEpoch(session: LockSession, { server, epochDirectory }: Candidate): Promise<EpochStart> {
   const [last] = await session.query<{ ahead: number }>(
     'select (extract(epoch from renewed_at - clock_timestamp()) * 1000)::float8 as ahead from leadership',
   )
@@ -312,8 +318,8 @@ async function beginEpoch(session: LockSession, { server, epochDirectory }: Take
 }
 
 /**
- * Shuts out every older leader: its database connections end, and `EpochFence` refuses its effects outside the
- * database. Then waits for the transactions of requests in progress.
+ * Shuts out older leaders: their database connections end, and `EpochFence` refuses their effects outside the database.
+ * Then waits for running transactions of requests.
  */
 export async function fenceOff(pool: Pool, epoch: number, directory: string, signal: AbortSignal): Promise<void> {
   await recordEpoch(directory, epoch)
@@ -354,18 +360,4 @@ const passing = /^(08|53|57)/
 /** True for a temporary error of PostgreSQL: a later attempt may succeed. */
 function isPassing(error: unknown): boolean {
   return error instanceof DatabaseError && passing.test(error.code ?? '')
-}
-
-/** Repeats work on the database until it succeeds. Rejects with errors that a retry cannot fix. */
-export async function onceDatabaseIsBack<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  for (;;) {
-    signal.throwIfAborted()
-    try {
-      return await work()
-    } catch (error) {
-      // Any error other than a `DatabaseError` comes from the connection.
-      if (signal.aborted || (error instanceof DatabaseError && !isPassing(error))) throw error
-      await sleepUntilAborted(pollMs, signal)
-    }
-  }
 }

@@ -2,40 +2,37 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, type ClientConfig, DatabaseError } from 'pg'
 import { endedOrAborted } from '../abort.ts'
 
-/** The 64-bit key of the advisory lock: `fairsrv1` in ASCII. */
+/** `fairsrv1` in ASCII. */
 const lockKey = Buffer.from('fairsrv1').readBigInt64BE().toString()
 
-/** The name of the sessions that contend for the lock. Only sessions with this name are ended when they are silent. */
+/** Only silent sessions with this name are ended. */
 const sessionName = 'fairlead leadership'
 const channel = 'fairlead_leadership'
 
-/** One attempt to take the lock. */
 export interface Attempt {
   readonly taken: boolean
-  /** The newest epoch. It may have risen since the attempt, so a decision on it needs a conditional write. */
+  /** It may have risen since the attempt, so a decision on it needs a conditional write. */
   readonly epoch: number
-  /** The id of the current or last leader; `null` after this leader gave the leadership up. */
+  /** The current or last leader; `null` after it gave the leadership up. */
   readonly holder: string | null
-  /** True when the leader has not renewed in time, by the database's clock. */
+  /** The leader has not renewed in time, by the database's clock. */
   readonly silent: boolean
-  /** The time of the last renewal, only to be compared for equality, because the database's clock may be set. */
+  /** The last renewal. Only compared for equality, because the database's clock may be set. */
   readonly renewed: string
-  /** The session that holds the lock; `null` if no session with the name `sessionName` does. */
+  /** Holds the lock; `null` if no session with the name `sessionName` does. */
   readonly session: string | null
 }
 
-/** A dedicated connection that holds the lock or contends for it. It runs one query at a time. */
+/** A dedicated connection, which runs one query at a time. */
 export interface LockSession {
   isEnded(): boolean
   tryLock(): Promise<Attempt>
-  /** Ends another session, given as in `Attempt`. */
   end(session: string): Promise<void>
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
-  /** Releases the lock and notifies the contenders. */
   unlock(): Promise<void>
-  /** Resolves after `ms`, or earlier: on news about the lock, at the end of the connection, or when `signal` aborts. */
+  /** Ends early on news about the lock, at the end of the connection, or when `signal` aborts. */
   wait(ms: number, signal: AbortSignal): Promise<void>
-  /** Closes the connection, which releases the lock. Resolves even if the database does not answer. */
+  /** Releases the lock. Resolves even if the database does not answer. */
   close(): Promise<void>
 }
 
@@ -45,7 +42,6 @@ const lockHolder = `
     and database = (select oid from pg_database where datname = current_database())
     and classid = (($1::bigint >> 32) & 4294967295)::oid and objid = ($1::bigint & 4294967295)::oid`
 
-/** Connects; rejects when the database cannot be reached. */
 async function openLockSession(connection: ClientConfig): Promise<LockSession> {
   const client = new Client({
     connectionTimeoutMillis: 10_000,
@@ -56,7 +52,7 @@ async function openLockSession(connection: ClientConfig): Promise<LockSession> {
   const session = createLockSession(client)
   try {
     await client.connect()
-    // A statement sets the name, because a name in DATABASE_URL overrides a connection option.
+    // A name in DATABASE_URL overrides a connection option, so a statement sets the name.
     await client.query(`set application_name = '${sessionName}'`)
     await client.query(`listen ${channel}`)
     return session
@@ -102,7 +98,7 @@ function createLockSession(client: Client): LockSession {
       try {
         return (await client.query<Row>(text, [...values])).rows
       } catch (error) {
-        // After a timeout, every later query would wait behind the unanswered query.
+        // After a timeout, every later query would wait behind the unanswered one.
         if (!(error instanceof DatabaseError)) ended = true
         throw error
       }
@@ -122,7 +118,7 @@ function createLockSession(client: Client): LockSession {
   return session
 }
 
-/** Ends the connection by the protocol. Destroys the socket when the database does not answer in time. */
+/** Destroys the socket when the database does not answer in time. */
 async function closeClient(client: Client): Promise<void> {
   const over = new AbortController()
   const closed = client.end().catch(() => undefined)
@@ -138,14 +134,13 @@ export interface Contest {
   readonly connection: ClientConfig
   /** Called after each attempt that did not get the lock. The contest ends when it returns false. */
   readonly onRefused: (attempt: Attempt) => boolean
-  /** Called when the database cannot be reached. */
   readonly onError: (error: unknown) => void
 }
 
 /**
- * Contends for the lock until this server wins it, also while the database is unavailable. Ends the session of a
- * leader that has not renewed for `silentMs` by the clock of this process. Returns the session that holds the lock;
- * `null` when `onRefused` or `signal` ended the contest.
+ * Contends until this server wins, also while the database is unavailable. Ends the session of a leader that has not
+ * renewed for `silentMs` by this process's clock. Returns the session with the lock; `null` when `onRefused` or
+ * `signal` ended the contest.
  */
 export async function winLock(contest: Contest, signal: AbortSignal): Promise<LockSession | null> {
   while (!signal.aborted) {
@@ -187,23 +182,20 @@ async function contend(
   return 'disconnected'
 }
 
-/*
- * The times of leadership, in milliseconds. A killed leader gets a successor at the next poll. A paused leader gets a
- * successor within five seconds: 3 s until it counts as silent, and two polls.
+/**
+ * In milliseconds. A killed leader gets a successor at the next poll, a paused leader within five seconds: 3 s until it
+ * counts as silent, and two polls.
  */
 
-/** How often the leader renews its row. */
 export const renewMs = 1_000
-/** A leader that has not renewed for this long is silent: a contender that watched it may end its session. */
+/** A silent leader has not renewed for this long: a contender that watched it may end its session. */
 export const silentMs = 3_000
-/** How often contenders try to take the lock. They are also notified at once when a leader releases it. */
+/** Contenders also hear at once when a leader releases the lock. */
 export const pollMs = 250
-/** How long a server waits before it contends again when it could not lead, or cannot reach the database. */
+/** When a server could not lead, or cannot reach the database. */
 export const afterFailureMs = 2_000
-/** The deadline of a query on the session that holds the lock. */
 const queryTimeoutMs = 5_000
-/** The deadline of closing a connection to a database that does not answer. */
 const closeTimeoutMs = 1_000
-/** How long transactions that a killed server began may take to end before a new leader begins. */
+/** For a killed server's transactions before a new leader begins. */
 export const settleTimeoutMs = 5_000
 export const settlePollMs = 20

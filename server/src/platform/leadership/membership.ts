@@ -11,40 +11,32 @@ import { createEpochFence } from './epoch.ts'
 import { type Leadership, startCampaign } from './leadership.ts'
 import { registerServer, type ServerIdentity } from './servers.ts'
 
-/** The running work of the leader. */
 export interface Leading {
-  /** True while jobs are taken. */
   isWorking(): boolean
-  /** True once the start of every app that should run has been tried. */
+  /** Every app that should run was started at least once, with any result. */
   hasTriedAllApps(): boolean
-  /** Returns a sentence while the gateway does not answer; undefined while it answers. */
+  /** A sentence while the gateway does not answer. */
   gatewayProblem(): string | undefined
   /** Stops the work in reverse order; with `all`, also stops apps. The work can start again in the same process. */
   stop(scope: StopScope): Promise<void>
 }
 
-/** A leadership with the check that it still holds. */
 export interface FencedLeadership extends Leadership {
-  /** Throws when another server leads. */
   readonly fence: () => void
 }
 
-/** This server among the servers that share a database and a data directory. */
+/** Among the servers that share a database and a data directory. */
 export interface Member {
   isLeader(): boolean
   /** False only while this server leads but takes no jobs. */
   isWorking(): boolean
   /** False from the beginning of leadership until the start of every app has been tried. */
   hasTriedAllApps(): boolean
-  /**
-   * Returns a sentence while the gateway does not answer; undefined while it answers, and when another server leads.
-   */
+  /** A sentence while the gateway of this leader does not answer. */
   gatewayProblem(): string | undefined
-  /** Gives up the leadership permanently; apps go on. */
   resign(): Promise<void>
 }
 
-/** The parts of a server that its membership uses. */
 interface MembershipParts {
   readonly state: Pick<State, 'db' | 'connection' | 'directory'>
   readonly logger: Logger
@@ -58,10 +50,7 @@ const description = {
   pid: process.pid,
 }
 
-/**
- * Registers this server for the database. Rejects when a live server of the database has another data directory,
- * because they could not share the work.
- */
+/** Rejects when a live server of the database has another data directory: they could not share the work. */
 export async function register(
   {
     state,
@@ -69,7 +58,6 @@ export async function register(
     stack,
     onFatal,
   }: MembershipParts & {
-    /** Called when the server cannot go on and must be stopped. */
     readonly onFatal: (error: Error) => void
   },
   { id, url }: { readonly id: string; readonly url: string },
@@ -91,9 +79,7 @@ export async function contend(
   given: MembershipParts & {
     readonly server: ServerIdentity
     readonly scope: () => StopScope
-    /** Called when this server begins and ends to lead. */
     readonly onLeading: (leading: boolean) => void
-    /** Starts the work of the leader. */
     readonly lead: (leadership: FencedLeadership) => Promise<Leading>
   },
 ): Promise<Member> {

@@ -5,18 +5,16 @@ import type { Logger } from '../logger.ts'
 import { startPeriodic } from '../periodic.ts'
 import { pollMs } from './lock.ts'
 
-/** A server, as other servers see it. */
 export interface ServerIdentity {
   /** New for each process. */
   readonly id: string
   readonly version: string
-  /** The name of the newest migration that the server knows. */
+  /** The newest migration that the server knows. */
   readonly schema: string
   readonly host: string
   readonly pid: number
-  /** The URL of the server. */
   readonly address: string
-  /** The id of its data directory, which servers that work together share. */
+  /** Servers that work together have the same. */
   readonly dataDirectory: string
 }
 
@@ -35,11 +33,10 @@ type ServersTables = {
   }
 }
 
-/** How often a server updates its `seen_at`. */
 const refreshMs = 2_000
-/** A server that was seen within this time counts as live, so no server with another data directory may start. */
+/** A server that was seen within this time is live, so no server with another data directory may start. */
 export const conflictMs = 10_000
-/** The row of a server that was not seen for this long is deleted. */
+/** Later, the row of an unseen server is deleted. */
 const forgetMs = 30_000
 
 const ago = (ms: number) => sql<Date>`clock_timestamp() - make_interval(secs => ${ms / 1000}::float8)`
@@ -59,12 +56,8 @@ export interface RegistrationOptions {
   readonly db: Database
   readonly server: ServerIdentity
   readonly logger: Logger
-  /** Aborts a registration that is in progress. */
   readonly signal: AbortSignal
-  /**
-   * Called when this server was paused for so long that it counted as dead, and a server with another data directory
-   * started.
-   */
+  /** This server was paused until it counted as dead, and a server with another data directory started. */
   readonly onConflict: (error: Error) => void
 }
 
@@ -116,7 +109,7 @@ async function registerWhenAlone({ db, server, signal }: RegistrationOptions): P
   }
 }
 
-/** Registers a server and returns null; or returns the last `seen_at` of a live server with another data directory. */
+/** Returns null, or the last `seen_at` of a live server with another data directory. */
 function register(database: Database, server: ServerIdentity): Promise<string | null> {
   return database.transaction().execute(async (trx) => {
     await lockByName(trx, 'servers')

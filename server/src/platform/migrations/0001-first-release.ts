@@ -785,7 +785,6 @@ const webhooks = sql`
   );
 `
 
-/** The schema of the first release. */
 export const firstRelease: Migration = {
   async up(db) {
     await servers.execute(db)

@@ -3,28 +3,25 @@ import { chmod, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { chooseSocketFolder } from '../socket-folder.ts'
 
-/** The access to a cluster, and the settings on its command line, which take precedence over its files. */
+/** With settings on the command line, which precede the cluster's files. */
 export interface ClusterAccess {
-  /** The database of `Cluster.connection`; created when it is missing. */
+  /** Created when it is missing. */
   readonly database: string
   /** A part of the socket's name, and the port on `listen`. */
   readonly port: number
-  /** The address that it listens on besides its socket; empty for none. */
   readonly listen: '' | '127.0.0.1'
-  /** The text of pg_hba.conf; `null` keeps the file that `initdb` made. */
+  /** The text of pg_hba.conf; `null` keeps the file of `initdb`. */
   readonly hba: string | null
-  /** Further settings, which neither postgresql.conf nor ALTER SYSTEM can change. */
+  /** Neither postgresql.conf nor ALTER SYSTEM can change these. */
   readonly settings: Readonly<Record<string, string>>
-  /**
-   * The limit of private memory for each process, in bytes, where the system supports such a limit; `null` for none.
-   */
+  /** Private memory of each process, in bytes, where the system supports such a limit. */
   readonly processMemory: number | null
 }
 
-/** The port of Fairlead's own cluster. It is only a part of the socket's name; nothing listens on the network. */
+/** Only a part of the socket's name; nothing listens on the network. */
 const socketPort = 5432
 
-/** The access of Fairlead's own cluster: through a private socket. */
+/** Fairlead's own cluster has only a private socket. */
 export const privateAccess: ClusterAccess = {
   database: 'fairlead',
   port: socketPort,
@@ -34,7 +31,6 @@ export const privateAccess: ClusterAccess = {
   processMemory: null,
 }
 
-/** Returns the path of the file for `access.hba` of the cluster in `directory`. */
 export function hbaFile(directory: string): string {
   return join(dirname(directory), 'pg_hba.conf')
 }

@@ -11,9 +11,9 @@ const supported = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64']
 const alternative = 'or set DATABASE_URL to use your PostgreSQL server'
 
 export interface Binaries {
-  /** The version of their npm package, which begins with the version of PostgreSQL, such as `18.4.0-beta.17`. */
+  /** Of the npm package, which begins with PostgreSQL's: `18.4.0-beta.17`. */
   readonly version: string
-  /** The folder with `bin`, `lib` and `share`. */
+  /** With `bin`, `lib` and `share`. */
   readonly directory: string
 }
 
@@ -44,7 +44,7 @@ export async function locateBinaries(
   return { version: manifest.version, directory: await realpath(join(root, 'native')) }
 }
 
-/** True for binaries with the TLS library. Without it, PostgreSQL does not start when TLS is enabled. */
+/** False without the TLS library: PostgreSQL does not start when TLS is enabled. */
 export async function speakTls({ directory }: Pick<Binaries, 'directory'>): Promise<boolean> {
   const names = await readdir(join(directory, 'lib')).catch(() => [])
   return names.some((name) => name.startsWith('libssl.'))
@@ -98,9 +98,9 @@ export async function copyBinaries(
 }
 
 interface Link {
-  /** Path of the link, relative to the folder of the binaries. */
+  /** Relative to the folder of the binaries. */
   readonly path: string
-  /** The target, relative to the folder of the link. */
+  /** Relative to the folder of the link. */
   readonly target: string
 }
 
@@ -136,9 +136,9 @@ function packageRoot(name: string): string | null {
 
 const installDeadlineMs = 10 * 60_000
 
-/** Provides the versions of PostgreSQL that clusters can run on, by their major number. */
+/** The versions that clusters can run on, by major number. */
 export interface BinariesStore {
-  /** The major versions, oldest first; the last one ships with the server. */
+  /** Oldest first; the last ships with the server. */
   readonly majors: readonly string[]
   /**
    * Returns the binaries of a major version for users' databases, downloaded from the npm registry when they are not
@@ -147,14 +147,14 @@ export interface BinariesStore {
   install(major: string, signal: AbortSignal): Promise<Binaries>
 }
 
-/** @param options.directory the folder of the versions, one folder each, readable for everybody */
+/** @param options.directory one folder for each version, readable for everybody */
 export async function createBinariesStore(options: {
   readonly directory: string
   readonly releases: Readonly<Record<string, BinariesRelease>>
-  /** The environment of npm, with this machine's settings for the registry. */
+  /** npm's, with this machine's settings for the registry. */
   readonly environment: Readonly<Record<string, string>>
   readonly logger: Pick<Logger, 'info' | 'warn'>
-  /** npm's name of the platform; by default this machine's. */
+  /** As npm names it; by default this machine's. */
   readonly platform?: string
 }): Promise<BinariesStore> {
   const { directory, releases, logger } = options
@@ -209,8 +209,8 @@ export async function createBinariesStore(options: {
 const temporaryPrefix = '.install-'
 
 /**
- * Excludes languages that any user could install in a database. Their interpreters end the process when memory runs
- * out, and PostgreSQL then ends every session of the cluster.
+ * Any user could install these languages in a database. Their interpreters end the process when memory runs out, and
+ * PostgreSQL then ends every session of the cluster.
  */
 const excludedFiles = ['plperl', 'pltcl'].map((language) =>
   join('share', 'postgresql', 'extension', `${language}.control`),
@@ -247,29 +247,27 @@ async function download(options: {
   )
 }
 
-/** Removes the temporary folders of installations that were killed. */
 async function removeLeftovers(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!name.startsWith(temporaryPrefix)) continue
     const path = join(directory, name)
     const age = Date.now() - (await stat(path)).mtimeMs
-    // A younger folder may belong to a command that runs beside the server.
+    // A younger folder may belong to a command beside the server.
     if (age > installDeadlineMs) await rm(path, { recursive: true, force: true })
   }
 }
 
-/** A package of binaries: its exact version, and the SHA-512 of its archive as the registry states it. */
+/** The exact version, and the SHA-512 of its archive as the registry states it. */
 export interface BinariesRelease {
-  /** The version of the package, which begins with the version of PostgreSQL. */
+  /** Begins with PostgreSQL's version. */
   readonly version: string
-  /** Hashes by npm's name of the platform, such as `linux-x64`. */
+  /** By npm's name of the platform, such as `linux-x64`. */
   readonly integrity: Readonly<Record<string, string>>
 }
 
 /**
- * The versions of PostgreSQL that can be downloaded from the npm registry, by their major number. The newest is missing
- * here because it ships with the server. Versions are exact and have a hash: every published version of these packages
- * is a prerelease, which no range selects, and only archives that were examined may run.
+ * By major number. The newest ships with the server and is not here. Versions are exact and have a hash: all published
+ * versions are prereleases, which no range selects, and only examined archives may run.
  */
 export const binariesReleases: Readonly<Record<string, BinariesRelease>> = {
   '15': {

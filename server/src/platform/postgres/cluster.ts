@@ -23,18 +23,18 @@ import {
 } from './postmaster.ts'
 import { type ClusterConnection, joinCluster, type Session } from './session.ts'
 
-/** Recovery after a crash reads up to a gigabyte of log (max_wal_size), which takes a slow disk this long. */
+/** After a crash, recovery reads up to a gigabyte of log (max_wal_size), which takes a slow disk this long. */
 const openDeadlineMs = 120_000
 const logEveryMs = 5_000
 
 export interface Cluster {
-  /** The settings for `new Pool({ ...cluster.connection })`. They stay the same when the cluster is restarted. */
+  /** For `new Pool({ ...cluster.connection })`; the same after a restart of the cluster. */
   readonly connection: ClusterConnection
   /**
-   * Ends this process's use of the cluster, after its own connections were closed, and stops PostgreSQL when no other
+   * Ends this process's use of the cluster, after its connections were closed, and stops PostgreSQL when no other
    * process uses it.
    *
-   * @param options.keep true to leave PostgreSQL running in any case, for a later process
+   * @param options.keep leaves PostgreSQL running in any case, for a later process
    */
   close(options?: CloseOptions): Promise<void>
 }
@@ -44,37 +44,28 @@ export interface CloseOptions {
 }
 
 export interface ClusterOptions {
-  /**
-   * The cluster's folder. Its parent belongs only to this cluster, and holds `postgres.log`, the socket and the start
-   * lock.
-   */
+  /** Its parent belongs only to this cluster, and has `postgres.log`, the socket and the start lock. */
   readonly directory: string
-  /** The folder for copies of the binaries, by version, when `user` cannot reach the installed ones. */
+  /** For copies of the binaries, by version, when `user` cannot reach the installed ones. */
   readonly runtimeDirectory: string
-  /** The user that PostgreSQL runs as. Needed when the server is root, null otherwise. */
+  /** Runs PostgreSQL when the server is root; null otherwise. */
   readonly user: OsUser | null
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
   readonly signal: AbortSignal
-  /** Called before each start of PostgreSQL. */
   readonly makeRoom?: () => Promise<void>
-  /**
-   * True to start PostgreSQL again, with back-off, when it ends unexpectedly, and to keep its log small; for long-lived
-   * processes.
-   */
+  /** For long-lived processes: starts PostgreSQL again when it ends unexpectedly, and keeps its log small. */
   readonly supervise: boolean
-  /** The PostgreSQL to run; by default the binaries that ship with the server. */
+  /** By default, PostgreSQL as shipped with the server. */
   readonly binaries?: Binaries
-  /** The access to the cluster; by default only Fairlead has access. */
+  /** By default, only Fairlead has access. */
   readonly access?: ClusterAccess
 }
 
 /**
- * Opens the embedded PostgreSQL cluster in `directory`: creates it the first time, starts it, or shares the running
- * one. Any number of processes may have it open; the last one to close stops it. Opening also recovers from a crash of
- * this process or of PostgreSQL.
- *
- * Rejects with errors that say what to do: no binaries, another major version, a folder that cannot be written or that
- * `user` cannot reach, a failing initdb or start (with the last lines of output), the deadline of two minutes.
+ * Creates the cluster the first time, starts it, or shares the running one. Any number of processes may have it open;
+ * the last one to close stops it. Opening also recovers from a crash of this process or of PostgreSQL. Rejects with an
+ * error that says what to do: no binaries, another major version, a folder that cannot be written or that `user` cannot
+ * reach, a failing initdb or start (with the last lines of output), the deadline of two minutes.
  */
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const context = await prepare(options)
@@ -112,7 +103,7 @@ const keepLogSmall = ({ directory, logger }: ClusterContext) =>
  */
 async function assertOwned(directory: string, user: OsUser | null): Promise<void> {
   const owner = (await stat(directory).catch(() => undefined))?.uid
-  // A folder that root owns was never a running cluster; later checks say what is wrong with it.
+  // A folder of root was never a running cluster; later checks say what is wrong with it.
   if (user === null || owner === undefined || owner === 0 || owner === user.uid) return
   throw new Error(
     `${directory} belongs to user id ${owner}, and PostgreSQL would be run as ${user.uid}. ` +
@@ -134,7 +125,7 @@ async function prepare(options: ClusterOptions): Promise<ClusterContext> {
     const { message } = error as Error
     throw new Error(`The folder ${parent} for PostgreSQL cannot be written: ${message}`, { cause: error })
   }
-  // Identified by its real path: processes may use different paths to the same folder.
+  // By its real path: processes may use different paths to the same folder.
   const named = join(await realpath(parent), basename(options.directory))
   const directory = await realpath(named).catch(() => named)
   await assertOwned(directory, user)
@@ -144,11 +135,11 @@ async function prepare(options: ClusterOptions): Promise<ClusterContext> {
 }
 
 const attachDeadlineMs = 120_000
-/** After running this long a cluster counts as stable: the back-off starts again at zero. */
+/** After this time the back-off starts again at zero. */
 const stableMs = 60_000
 
 interface Supervision {
-  /** Ends the supervision and returns the current session, or the last one when PostgreSQL is down. */
+  /** Returns the current session, or the last one when PostgreSQL is down. */
   stop(): Promise<Session>
 }
 
@@ -158,9 +149,8 @@ export function nextPause(pauseMs: number): number {
 }
 
 /**
- * Restores the session whenever it is lost, and starts the postmaster when it has died. The loss of the connection
- * reveals both without polling: the backend of an idle session ends with its postmaster, no matter which process
- * started the postmaster.
+ * Restores a lost session, and starts a postmaster that has died. The lost connection reveals both without polling: the
+ * backend of an idle session ends with its postmaster, regardless of who started it.
  */
 function superviseSession(context: ClusterContext, first: Session): Supervision {
   const { logger } = context
@@ -204,9 +194,9 @@ function superviseSession(context: ClusterContext, first: Session): Supervision 
 }
 
 /**
- * Joins the cluster, in any state: creates it, starts it, adopts the postmaster that another process started or left
- * behind, or waits while a postmaster starts or stops. Every round examines the folder again, so any number of
- * processes may do this while others leave. Rejects with an error that names the obstacle after `deadlineMs`.
+ * Joins the cluster in any state: creates it, starts it, adopts a postmaster of another process, or waits while one
+ * starts or stops. Every round examines the folder again, so any number of processes may do this while others leave.
+ * Rejects with an error that names the obstacle after `deadlineMs`.
  */
 async function attach(context: ClusterContext, signal: AbortSignal, deadlineMs: number): Promise<Session> {
   const { directory, binaries, user } = context
@@ -215,7 +205,7 @@ async function attach(context: ClusterContext, signal: AbortSignal, deadlineMs: 
   let obstacle = 'it does not answer'
   let started = false
   try {
-    // Applies to a running cluster too: it must not be used with another version.
+    // Also for a running cluster: it must not be used with another version.
     await examineCluster({ directory, version: binaries.version, user })
     while (performance.now() < deadline) {
       signal.throwIfAborted()
@@ -239,7 +229,7 @@ async function attach(context: ClusterContext, signal: AbortSignal, deadlineMs: 
     limited.throwIfAborted()
     throw new DOMException('The deadline is over', 'TimeoutError')
   } catch (error) {
-    // Stops the postmaster, which was started only for this process. The caller gets the first error.
+    // The postmaster was started only for this process, so it stops. The caller gets the first error.
     if (started) await leave(context, null).catch((err) => context.logger.warn({ err }, 'PostgreSQL keeps running'))
     signal.throwIfAborted()
     if (!(error instanceof Error && ['AbortError', 'TimeoutError'].includes(error.name))) throw error
@@ -248,8 +238,8 @@ async function attach(context: ClusterContext, signal: AbortSignal, deadlineMs: 
 }
 
 /**
- * Ends a membership, and stops the cluster when no other process uses it. When the session is lost or missing, this
- * process first joins a running cluster again, to find out.
+ * Stops the cluster when no other process uses it. Without a session, this process first joins a running cluster again,
+ * to find out.
  */
 async function leave(context: ClusterContext, held: Session | null): Promise<void> {
   const session = held === null || held.isLost() ? await joinAgain(context) : held
@@ -270,18 +260,15 @@ async function joinAgain({ directory, access }: ClusterContext): Promise<Session
   return joinCluster(holder, directory, access.database, AbortSignal.timeout(5000))
 }
 
-/** The pause between two attempts to join or start a cluster. */
 const retryMs = 40
 const orphansRetryMs = 500
 
 interface ClusterContext {
-  /**
-   * The cluster's folder, a real path. Its parent belongs only to this cluster, and holds log, socket and start lock.
-   */
+  /** A real path. Its parent belongs only to this cluster, and has log, socket and start lock. */
   readonly directory: string
   readonly binaries: Binaries
   readonly access: ClusterAccess
-  /** The folder for copies of the binaries when `user` cannot reach the installed ones. */
+  /** For copies of the binaries when `user` cannot reach the installed ones. */
   readonly runtimeDirectory: string
   readonly user: OsUser | null
   /** Called before each start. When the disk is full, it frees the space that was set aside for PostgreSQL. */
@@ -291,14 +278,13 @@ interface ClusterContext {
 
 type Attempt =
   | { readonly state: 'started' }
-  /** Another process started it first. */
   | { readonly state: 'found' }
   /** It cannot be started at the moment. */
   | { readonly state: 'blocked'; readonly obstacle: string; readonly retryMs: number }
 
 /**
- * Creates the cluster when there is none and starts its postmaster, under the start lock. Rejects, with the last lines
- * of the log, when a retry would not help.
+ * Creates a missing cluster and starts its postmaster, under the start lock. Rejects, with the last lines of the log,
+ * when a retry would not help.
  */
 async function tryStart(context: ClusterContext, signal: AbortSignal, deadline: number): Promise<Attempt> {
   await context.makeRoom()
@@ -347,7 +333,7 @@ async function startLocked(context: ClusterContext, signal: AbortSignal, deadlin
   if (outcome.state === 'starting') {
     return { state: 'blocked', obstacle: `its process ${outcome.pid} is still starting; see ${logFile}`, retryMs }
   }
-  // An operator's pg_ctl may have started it, without taking the start lock.
+  // An operator's pg_ctl takes no start lock.
   if ((await findHolder(directory)).state === 'running') return { state: 'found' }
   // PostgreSQL's check failed: backends of a killed postmaster may still be writing to the files.
   if (/shared memory block .* still in use/.test(outcome.log)) {

@@ -3,9 +3,7 @@ import { foldersIn } from '../disk/folders.ts'
 import { readOptional } from '../files.ts'
 import { findPostmaster, type PostmasterLock } from './postmaster.ts'
 
-/** A cluster in the data directory, running or not. */
 export interface FoundCluster {
-  /** The cluster holds the state of the servers, or users' databases. */
   readonly purpose: 'state' | 'users'
   readonly directory: string
   readonly version: string

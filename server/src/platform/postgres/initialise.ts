@@ -9,12 +9,12 @@ import { assertReachable } from '../reachable-files.ts'
 import type { OsUser } from '../users.ts'
 import { type Binaries, majorVersion, reachableBinaries } from './binaries.ts'
 
-/** The superuser of every embedded cluster, and the name of the platform's own database. */
+/** The superuser of every embedded cluster, and the platform's own database. */
 export const clusterUser = 'fairlead'
 
 /**
- * `initdb` requires an account for its user id, which private user ids do not have. `nobody` has one everywhere; the
- * cluster is given to its real owner afterwards.
+ * `initdb` requires an account for its user id, which private ids do not have. `nobody` has one everywhere; afterwards
+ * the cluster goes to its owner.
  */
 const nobody: OsUser = { uid: 65_534, gid: 65_534 }
 const initdbDeadlineMs = 120_000
@@ -127,7 +127,7 @@ export async function initialise(options: {
     if (maker !== null) await lchown(temporary, maker.uid, maker.gid)
     await run([...initdbArguments(process.platform, majorVersion(binaries.version)), '--no-sync'], maker)
     if (user !== null) await handOver(temporary, user)
-    // Comes after the change of owner, so that the change is also written to the disk.
+    // After the change of owner, so that it is written to the disk, too.
     await run(['--sync-only'], user)
     await rename(temporary, directory)
     await syncDirectory(parent)
@@ -147,7 +147,7 @@ async function handOver(path: string, user: OsUser): Promise<void> {
   }
 }
 
-/** Retries, because an `initdb` whose server was killed may still be writing. The next attempt removes the rest. */
+/** Retries, because an `initdb` of a killed server may still be writing. The next attempt removes the rest. */
 async function removeTree(path: string, logger: Pick<Logger, 'warn'>): Promise<void> {
   await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }).catch((error) => {
     logger.warn({ err: error, path }, 'An unfinished PostgreSQL cluster could not be removed')

@@ -23,13 +23,13 @@ const immediateStopMs = 10_000
 
 type StartOutcome =
   | { readonly state: 'ready'; readonly pid: number }
-  /** It did not become ready in time. It keeps running, because it may be recovering. */
+  /** Not ready in time. It keeps running, because it may be recovering. */
   | { readonly state: 'starting'; readonly pid: number }
   | { readonly state: 'exited'; readonly code: number | null; readonly log: string }
 
 /**
- * Returns the command line of the postmaster. It contains the access to the cluster, because it takes precedence over
- * postgresql.conf. The socket's folder is quoted because the setting is a list.
+ * Includes the access to the cluster, because the command line precedes postgresql.conf. The socket's folder is quoted
+ * because the setting is a list.
  */
 export function postmasterArguments(
   directory: string,
@@ -111,6 +111,78 @@ export async function stopPostmaster(pid: number, directory: string): Promise<vo
   await endProcess(pid, () => isPostmaster(pid, directory))
 }
 
+export interface PostmasterLock {
+  readonly pid: number
+  readonly port: number
+  readonly socketDirectory: string
+  /** `starting`, `ready`, `standby` or `stopping`; empty until PostgreSQL has written it. */
+  readonly status: string
+}
+
+/** Starts nothing. */
+export async function findPostmaster(directory: string): Promise<PostmasterLock | null> {
+  const holder = await findHolder(await realpath(directory).catch(() => directory))
+  return holder.state === 'running' ? holder : null
+}
+
+type Holder =
+  | { readonly state: 'none' }
+  | ({ readonly state: 'running' } & PostmasterLock)
+  /** The process is gone, or another program has its pid. */
+  | { readonly state: 'stale'; readonly pid: number }
+  | { readonly state: 'empty' }
+
+export function findHolder(directory: string): Promise<Holder> {
+  return readHolder(clusterLock(directory), directory)
+}
+
+/**
+ * Removes locks that PostgreSQL would wrongly respect: the pid belongs to another program or to a zombie, or the file
+ * is empty. The caller must hold the start lock, so that no postmaster starts in between. A dead pid's lock is left to
+ * PostgreSQL, which also checks the shared memory named in it; it finds orphaned backends by the folder's inode in
+ * either case.
+ */
+export async function removeMisleadingLocks(
+  directory: string,
+  socketDirectory: string,
+  port: number,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const file of [clusterLock(directory), join(socketDirectory, `.s.PGSQL.${port}.lock`)]) {
+    let holder = await readHolder(file, directory)
+    if (holder.state === 'empty') {
+      await delay(emptyFileGraceMs, undefined, { signal })
+      holder = await readHolder(file, directory)
+    }
+    const isMisleading = holder.state === 'empty' || (holder.state === 'stale' && pidIsTaken(holder.pid))
+    if (isMisleading) await rm(file, { force: true })
+  }
+}
+
+export function logFileOf(directory: string): string {
+  return join(dirname(directory), 'postgres.log')
+}
+
+/** Anybody who reaches the port can be refused a login, which is logged. */
+const limitBytes = 1024 * 1024
+
+/**
+ * Empties a log above the limit, and keeps its content in `<file>.1`. PostgreSQL has the log open and appends, so it
+ * continues at the beginning. Lines that it writes between the two steps are lost.
+ */
+export async function limitLog(path: string): Promise<void> {
+  const size = await stat(path).then(
+    (file) => file.size,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return 0
+      throw error
+    },
+  )
+  if (size <= limitBytes) return
+  await copyFile(path, `${path}.1`)
+  await truncate(path)
+}
+
 async function endProcess(pid: number, isAlive: () => Promise<boolean>): Promise<void> {
   for (const [signal, limit] of [
     ['SIGINT', fastStopMs],
@@ -127,7 +199,7 @@ async function endProcess(pid: number, isAlive: () => Promise<boolean>): Promise
   throw new Error(`PostgreSQL (process ${pid}) does not stop`)
 }
 
-/** A program of util-linux that sets limits for itself and then executes another one; Node cannot set them. */
+/** util-linux's program sets limits and then executes another; Node cannot set them. */
 const prlimit = '/usr/bin/prlimit'
 
 /**
@@ -156,26 +228,8 @@ async function readFrom(path: string, position: number): Promise<string> {
   }
 }
 
-/** PostgreSQL creates the file and writes it at once. A file that stays empty this long was left by a full disk. */
+/** PostgreSQL creates and writes the file at once. One that stays empty this long was left by a full disk. */
 const emptyFileGraceMs = 2000
-
-export interface PostmasterLock {
-  readonly pid: number
-  readonly port: number
-  readonly socketDirectory: string
-  /** `starting`, `ready`, `standby` or `stopping`; empty while PostgreSQL has not written it yet. */
-  readonly status: string
-}
-
-/** The process that holds a cluster's folder, according to its `postmaster.pid`. */
-type Holder =
-  | { readonly state: 'none' }
-  /** A living postmaster of this folder. */
-  | ({ readonly state: 'running' } & PostmasterLock)
-  /** The process is gone, or its pid belongs to another program now. */
-  | { readonly state: 'stale'; readonly pid: number }
-  /** The file is there but has no pid. */
-  | { readonly state: 'empty' }
 
 /** Parses the lines of `postmaster.pid` (PostgreSQL's pidfile.h). Returns null when there is no pid. */
 export function parsePostmasterPid(text: string): PostmasterLock | null {
@@ -187,24 +241,14 @@ export function parsePostmasterPid(text: string): PostmasterLock | null {
 }
 
 /**
- * True when a living process is PostgreSQL on `directory`, a real path. A server process stays in the folder of its
- * cluster; where the system does not report the working directory, the command line has it after `-D`. With neither,
- * any PostgreSQL counts as the holder: breaking a valid lock is worse than keeping a stale lock.
+ * True for a living PostgreSQL on `directory`, a real path. A server process stays in its cluster's folder; where the
+ * system does not report that, the command line has it after `-D`. With neither, any PostgreSQL counts: breaking a
+ * valid lock is worse than keeping a stale one.
  */
 export function holdsDirectory(info: ProcessInfo, directory: string): boolean {
   if (info.command !== 'postgres') return false
   if (info.directory !== null) return info.directory === directory
   return !info.commandLine.includes(' -D ') || `${info.commandLine} `.includes(` -D ${directory} `)
-}
-
-export function findHolder(directory: string): Promise<Holder> {
-  return readHolder(clusterLock(directory), directory)
-}
-
-/** Returns the postmaster that runs on a cluster's folder; `null` when none does. Starts nothing. */
-export async function findPostmaster(directory: string): Promise<PostmasterLock | null> {
-  const holder = await findHolder(await realpath(directory).catch(() => directory))
-  return holder.state === 'running' ? holder : null
 }
 
 /** Reads any lock file of PostgreSQL; a socket's has the same first lines. */
@@ -224,38 +268,8 @@ async function isPostmaster(pid: number, directory: string): Promise<boolean> {
   return holdsDirectory(info, real)
 }
 
-/**
- * Removes `postmaster.pid` and the lock of the socket when PostgreSQL would wrongly believe that they are held: the pid
- * belongs to another program or to a zombie, or the file is empty. The caller must hold the start lock, so that no
- * other process starts a postmaster between check and removal. A lock of a dead pid is left to PostgreSQL, which also
- * checks the shared memory named in it; it finds orphaned backends by the folder's inode in either case.
- */
-export async function removeMisleadingLocks(
-  directory: string,
-  socketDirectory: string,
-  port: number,
-  signal: AbortSignal,
-): Promise<void> {
-  for (const file of [clusterLock(directory), join(socketDirectory, `.s.PGSQL.${port}.lock`)]) {
-    let holder = await readHolder(file, directory)
-    if (holder.state === 'empty') {
-      await delay(emptyFileGraceMs, undefined, { signal })
-      holder = await readHolder(file, directory)
-    }
-    const isMisleading = holder.state === 'empty' || (holder.state === 'stale' && pidIsTaken(holder.pid))
-    if (isMisleading) await rm(file, { force: true })
-  }
-}
-
 function clusterLock(directory: string): string {
   return join(directory, 'postmaster.pid')
-}
-
-/** Refused logins are logged, and anybody who reaches the port can be refused. */
-const limitBytes = 1024 * 1024
-
-export function logFileOf(directory: string): string {
-  return join(dirname(directory), 'postgres.log')
 }
 
 /** Opens the log for appending. A log above the limit is renamed to `<file>.1` first, over its predecessor. */
@@ -265,21 +279,4 @@ async function openLog(path: string): Promise<FileHandle> {
   await file.close()
   await rename(path, `${path}.1`)
   return open(path, 'a', 0o600)
-}
-
-/**
- * Empties a log above the limit, and keeps its content in `<file>.1`. For a log that PostgreSQL has open: it appends,
- * so it continues at the beginning. Lines that it writes between the two steps are lost.
- */
-export async function limitLog(path: string): Promise<void> {
-  const size = await stat(path).then(
-    (file) => file.size,
-    (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return 0
-      throw error
-    },
-  )
-  if (size <= limitBytes) return
-  await copyFile(path, `${path}.1`)
-  await truncate(path)
 }

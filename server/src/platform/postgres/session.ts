@@ -4,12 +4,10 @@ import { unlessAborted } from '../abort.ts'
 import { clusterUser } from './initialise.ts'
 import { findPostmaster, type PostmasterLock, stopPostmaster } from './postmaster.ts'
 
-/** The name `fairlead` in ASCII, as the 64-bit key of an advisory lock. */
+/** `fairlead` in ASCII, as the key of an advisory lock. */
 const membershipKey = Buffer.from('fairlead').readBigInt64BE().toString()
 
-/** The settings of `pg` to connect to a cluster's database as its superuser. */
 export interface ClusterConnection {
-  /** The folder of the socket. */
   readonly host: string
   readonly port: number
   readonly user: string
@@ -19,25 +17,22 @@ export interface ClusterConnection {
 }
 
 /**
- * Membership in a running cluster: a connection that holds a shared advisory lock, by which the processes that use a
- * cluster know of each other. All connect to the database `postgres`, because such locks belong to one database, and
- * because a database with connections cannot be used as a template.
+ * A connection with a shared advisory lock, by which the processes that use a cluster know of each other. All connect
+ * to the database `postgres`, because such locks belong to one database, and a database with connections cannot be a
+ * template.
  */
 export interface Session {
   readonly pid: number
   readonly connection: ClusterConnection
-  /** Resolves when the connection is closed, by either side. */
+  /** Closed by either side. */
   readonly lost: Promise<void>
   isLost(): boolean
-  /**
-   * Gives up the membership. Returns true when no other process uses the cluster; in that case, none can join it before
-   * `end`.
-   */
+  /** True when no other process uses the cluster; none can join it before `end` then. */
   leave(): Promise<boolean>
   end(): Promise<void>
 }
 
-/** Codes of Node or PostgreSQL for temporary errors: the server is not there yet, is starting, or is shutting down. */
+/** The server is not there yet, is starting, or is shutting down. */
 const temporary = new Set([
   'ENOENT', // no socket
   'ECONNREFUSED',
@@ -50,10 +45,7 @@ const temporary = new Set([
   '57P03', // cannot_connect_now
 ])
 
-/**
- * Joins the cluster that `postmaster` runs on `directory`, and creates the database `database` when it is missing.
- * Returns null when the server accepts no connections at the moment, or is shutting down.
- */
+/** Creates a missing `database`. Null when the server accepts no connections at the moment, or is shutting down. */
 export async function joinCluster(
   postmaster: Pick<PostmasterLock, 'pid' | 'port' | 'socketDirectory'>,
   directory: string,
@@ -75,7 +67,7 @@ export async function joinCluster(
     ended = true
     resolve()
   })
-  // Without a listener, the error would end the process. The next query, or the end of the connection, also reports it.
+  // Without a listener, the error would end the process. The next query, or the end of the connection, reports it, too.
   client.on('error', () => undefined)
   const end = async () => {
     if (!ended) await client.end()
@@ -94,9 +86,9 @@ export async function joinCluster(
 const joinDeadlineMs = 5_000
 
 /**
- * Stops the cluster in a folder, if it runs. Returns true when it did.
+ * True when the cluster ran.
  *
- * @param options.force false to leave it running while other processes are its members
+ * @param options.force false leaves it running while other processes are its members
  */
 export async function stopRunningCluster(directory: string, { force }: { readonly force: boolean }): Promise<boolean> {
   const postmaster = await findPostmaster(directory)
@@ -135,8 +127,8 @@ async function becomeMember(
 
 async function giveUpMembership(client: pg.Client): Promise<boolean> {
   try {
-    // Releases the shared lock before it tries the exclusive one: when several members leave at once, the last member
-    // gets it.
+    // Releases the shared lock before it tries the exclusive one: when several members leave at once, the last one gets
+    // it.
     await client.query('SELECT pg_advisory_unlock_shared($1::bigint)', [membershipKey])
     const { rows } = await client.query<{ alone: boolean }>('SELECT pg_try_advisory_lock($1::bigint) AS alone', [
       membershipKey,

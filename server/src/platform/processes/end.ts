@@ -3,15 +3,15 @@ import { growingPause } from '../abort.ts'
 import { forEachProcess, isMarked, type Marker } from './find.ts'
 import { isRunning, isShortage, type ProcessIdentity, type ProcessStat, parseStat, readStat } from './stat.ts'
 
-/** The pauses between checks of processes that were signalled: most killed processes are gone at once. */
+/** Most killed processes are gone at once. */
 const PAUSES = { firstMs: 1, longestMs: 20 }
-/** After this time killed processes are searched for again: one may have forked just before it died. */
+/** A killed process may have forked just before it died. */
 const RESCAN_MS = 250
-/** Empty searches before the end is certain: a process has no readable environment for a moment while it calls exec. */
+/** A process has no readable environment for a moment while it calls exec. */
 const EMPTY_SEARCHES = 2
 /** Bubblewrap ends after its command, with its status, which a signal to bubblewrap would lose. */
 const sandbox = 'bwrap'
-/** The time that processes may survive SIGKILL (blocked in the kernel, or forking faster than they are killed). */
+/** A process may be blocked in the kernel, or fork faster than it is killed. */
 const KILL_DEADLINE_MS = 10_000
 
 /**
@@ -38,12 +38,12 @@ export interface KillTarget {
 }
 
 /**
- * Ends every process that carries the marker, the leaders, and the processes that belong to either: their children and
- * the members of their sessions. That includes processes that hide their environment (by setting their title, say).
- * Sends SIGTERM once to each process, and SIGKILL after `graceMs` (at once when 0), and searches again until no process
- * is left. Returns early, without an error, when `signal` aborts.
+ * Ends all processes with the marker, the leaders, and what belongs to either: children and members of their sessions,
+ * also when they hide their environment (by setting their title, say). Sends SIGTERM once to each process, and SIGKILL
+ * after `graceMs` (at once when 0), and searches again until no process is left. Returns early, without an error, when
+ * `signal` aborts.
  *
- * @param options.fence called right before processes are signalled; nothing is signalled when it throws
+ * @param options.fence called before processes are signalled; nothing is signalled when it throws
  * @throws Error when processes survive SIGKILL for ten seconds
  */
 export async function killAll(
@@ -51,7 +51,7 @@ export async function killAll(
   options: { readonly graceMs: number; readonly signal?: AbortSignal; readonly fence?: () => void },
 ): Promise<void> {
   const { graceMs, signal, fence } = options
-  // Set at the first SIGTERM, not before: the search through all processes may take long.
+  // Set at the first SIGTERM, because the search through all processes may take long.
   let termUntil: number | undefined
   const known = new Set((target.leaders ?? []).map(keyOf))
   const sessions = new Set<number>()
@@ -118,7 +118,7 @@ async function selectProcesses(
 }
 
 function killNow(processes: readonly ProcessStat[]): void {
-  // Groups are killed as a whole, so that their members cannot fork faster than they are killed.
+  // Members of a group cannot fork faster than the whole group is killed.
   for (const leader of processes) if (leader.group === leader.pid) send(leader, 'SIGKILL', -leader.pid)
   for (const process of processes) send(process, 'SIGKILL')
 }
@@ -144,7 +144,6 @@ async function untilGone(
 
 const keyOf = ({ pid, startTime }: ProcessIdentity): string => `${pid}:${startTime}`
 
-/** A process that is checked repeatedly for its end. */
 export interface ProcessExit {
   hasEnded(): boolean
   close(): void
@@ -153,8 +152,8 @@ export interface ProcessExit {
 const buffer = Buffer.alloc(1024)
 
 /**
- * Keeps the process's file in /proc open. A read costs a fraction of opening the file each time, and never shows
- * another process that gets the same pid: it fails with ESRCH.
+ * Keeps the file in /proc open. A read costs a fraction of opening it each time, and never shows another process with
+ * the same pid: it fails with ESRCH.
  */
 export function openExit(identity: ProcessIdentity): ProcessExit {
   let file: number | undefined
@@ -178,7 +177,7 @@ export function openExit(identity: ProcessIdentity): ProcessExit {
   }
 }
 
-/** Returns false when /proc cannot be read now: a later check decides. */
+/** False when /proc cannot be read now: a later check decides. */
 function hasCertainlyEnded(identity: ProcessIdentity): boolean {
   try {
     return !isRunning(identity)

@@ -5,18 +5,18 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { bootId, list, parseStat, read, readLink, readStat, ticksPerSecond, uidsOf } from './stat.ts'
 
-/** An environment variable that marks processes which belong together. */
+/** A variable in the environment of processes that belong together. */
 export interface Marker {
   readonly name: string
   readonly value: string
   /**
-   * Only processes of this uid count. Other users can set the same variable: their processes must not be mistaken for
-   * processes of this user, and must not delay the end of this user's processes.
+   * Other users can set the same variable: their processes must not be taken for this user's, and must not delay their
+   * end.
    */
   readonly uid?: number | undefined
 }
 
-/** Bounds a walk while some process forks without end. */
+/** Some process may fork without end. */
 const MOST_ROUNDS = 10
 
 /**
@@ -65,7 +65,6 @@ export function variableOf(pid: number, name: string): string | null {
   return variablesOf(pid, [name])[0] ?? null
 }
 
-/** Returns the values of several variables, as `variableOf` does. */
 export function variablesOf(pid: number, names: readonly string[]): (string | null)[] {
   const environment = read(`/proc/${pid}/environ`)
   return names.map((name) => {
@@ -76,7 +75,6 @@ export function variablesOf(pid: number, names: readonly string[]): (string | nu
   })
 }
 
-/** Returns the paths of the control groups that a process is in. */
 export function controlGroupsOf(pid: number): string[] {
   const lines = (read(`/proc/${pid}/cgroup`) ?? '').split('\n').filter(Boolean)
   return lines.map((line) => line.split(':').slice(2).join(':'))
@@ -131,7 +129,7 @@ async function childrenFromTable(): Promise<(pid: number) => number[]> {
   return (pid) => children.get(pid) ?? []
 }
 
-/** The longest time that a walk over processes or their files blocks the event loop. */
+/** A walk over processes or their files blocks the event loop for at most this long. */
 const sliceMs = 5
 
 /**
@@ -170,12 +168,11 @@ export function childrenOf(parent: number, ignored = 0): ChildProcess[] {
 }
 
 export interface ProcessInfo {
-  /** The short name of the executable. */
   readonly command: string
   readonly commandLine: string
-  /** The working directory, or null where the system does not report it. */
+  /** Null where the system does not report it. */
   readonly directory: string | null
-  /** An opaque text. Together with the pid it identifies a process, because pids are reused. */
+  /** Opaque. Pids are reused, so only both together identify a process. */
   readonly startedAt: string
 }
 
@@ -241,7 +238,11 @@ export function pidIsTaken(pid: number): boolean {
  * machine or in another container.
  */
 
-/** Returns the trace of this process; `null` where /proc does not tell. */
+/*
+ * A trace names a process in a row of the database, so that another process on the same machine can tell whether it has
+ * ended. Its form is `<boot id> <pid namespace> <pid> <start time>`: a pid is meaningless after a reboot, on another
+ * machine or in another container.
+ */
 export function traceOfThisProcess(): string | null {
   const place = thisPlace()
   const stat = readStat(process.pid)

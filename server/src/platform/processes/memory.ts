@@ -2,14 +2,10 @@ import { type BigIntStats, readlinkSync, statfsSync, statSync } from 'node:fs'
 import { takingTurns } from './find.ts'
 import { isShortage, list, read, readLink } from './stat.ts'
 
-/** The memory of a machine in bytes. */
 export interface MachineMemory {
-  /**
-   * Memory that no file on a disk backs: private and shared memory of processes, files in memory, page tables, and
-   * swap.
-   */
+  /** Without a file on a disk: private and shared memory of processes, files in memory, page tables, and swap. */
   readonly used: number
-  /** An estimate of the memory that processes can still get without swapping. */
+  /** What processes can still get without swapping, as an estimate. */
   readonly available: number
   readonly total: number
 }
@@ -24,7 +20,6 @@ export function machineMemory(): MachineMemory | null {
   }
 }
 
-/** Parses `/proc/meminfo` (proc(5)). */
 export function parseMachineMemory(text: string): MachineMemory | null {
   const bytes = bytesIn(text)
   const total = bytes('MemTotal')
@@ -51,7 +46,7 @@ export async function memoryOfProcesses(pids: Iterable<number>, enough = Number.
     mapped += parts.mapped
     await pause()
   }
-  // The files in memory come last, because a process may have millions of descriptors.
+  // Files in memory come last, because a process may have millions of descriptors.
   if (own + mapped > enough) return own + mapped
   return own + Math.max(mapped, await heldInMemory(members))
 }
@@ -72,22 +67,21 @@ export function parseProcessMemory(rollup: string | null, status: string): { own
   return { own: whole('RssAnon') + whole('VmSwap') + tables, mapped: whole('RssShmem') }
 }
 
-/** Reads lines of `name: value kB`; a missing line counts as 0. */
+/** Lines of `name: value kB`; a missing line counts as 0. */
 const bytesIn =
   (text: string) =>
   (name: string): number =>
     Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)?.[1] ?? 0) * 1024
 
-/** The folders of a sandboxed process that are in memory, because programs insist on them. */
+/** In a sandbox, these are in memory, because programs insist on them. */
 export const memoryFolders: readonly string[] = ['/dev/shm', '/tmp', '/run']
 /** statfs(2): TMPFS_MAGIC. */
 const tmpfs = 0x01_02_19_94
 
 /**
- * Returns the bytes of files in memory that processes hold, such as memfd_create(2), and of the folders in memory of a
- * sandbox. It is slow to find out which files are both mapped and held by a descriptor. So callers use the larger of
- * both numbers, which is at least half of the truth and never more. Takes turns with other work, because an app can
- * have millions of descriptors.
+ * Files in memory that processes hold, such as memfd_create(2), and a sandbox's folders in memory. It is slow to find
+ * out which files are both mapped and held. So callers use the larger number, which is at least half of the truth and
+ * never more. Takes turns with other work, because an app can have millions of descriptors.
  */
 export async function heldInMemory(pids: Iterable<number>): Promise<number> {
   const pause = takingTurns()
@@ -134,7 +128,6 @@ function memoryFoldersOf(pid: number): [string, number][] {
   })
 }
 
-/** Returns the device of a folder of the machine; `null` where there is no such folder. */
 function deviceOf(folder: string): number | null {
   return statSync(folder, { throwIfNoEntry: false })?.dev ?? null
 }

@@ -3,7 +3,6 @@ import { SocketAddress } from 'node:net'
 import { takingTurns } from './find.ts'
 import { list, readLink, unlessShort } from './stat.ts'
 
-/** A TCP socket in LISTEN state. */
 export interface ListeningSocket {
   readonly port: number
   /** `0.0.0.0`, `127.0.0.1`, `::`, `::1`, … */
@@ -23,7 +22,7 @@ export async function listeningSockets(pid: number | 'self' = 'self'): Promise<L
     for await (const line of linesOf(`/proc/${pid}/net/${table}`)) {
       const [slot, local, , state, , , , uid, , inode] = line.trim().split(/\s+/)
       if (slot === 'sl') continue
-      // Listening sockets (state 0A) come first. All other sockets are skipped, because there may be very many.
+      // Listening sockets (state 0A) come first. The others may be very many, and are skipped.
       if (state !== '0A' || local === undefined || inode === undefined) break
       const [address = '', port = ''] = local.split(':')
       sockets.push({ port: Number.parseInt(port, 16), address: parseAddress(address), inode, uid: Number(uid) })
@@ -38,7 +37,6 @@ export async function listeningSockets(pid: number | 'self' = 'self'): Promise<L
  */
 export const networkOf = (pid: number | 'self'): string | null => readLink(`/proc/${pid}/ns/net`)
 
-/** Returns the listening TCP sockets that these processes hold open. */
 export async function listeningPorts(pids: readonly number[]): Promise<ListeningSocket[]> {
   const held = new Set([...(await socketsHeldBy(pids)).values()].flatMap((inodes) => inodes ?? []))
   if (held.size === 0) return []
@@ -65,7 +63,7 @@ async function socketsOf(pid: number, pause: () => Promise<void>): Promise<reado
   for (const descriptor of descriptors ?? []) {
     await pause()
     const target = readLink(`${folder}/${descriptor}`)
-    // Without CAP_SYS_PTRACE, root can list the descriptors but not read their targets.
+    // Without CAP_SYS_PTRACE, root can list descriptors but not read their targets.
     if (target === null) continue
     isVisible = true
     const inode = /^socket:\[(\d+)\]$/.exec(target)?.[1]
@@ -82,7 +80,7 @@ function parseAddress(hex: string): string {
   return new SocketAddress({ address: groups.join(':'), family: 'ipv6' }).address
 }
 
-/** Yields the lines of a file, reading it only as far as they are consumed. */
+/** Reads the file only as far as lines are consumed. */
 async function* linesOf(path: string): AsyncGenerator<string> {
   const file = await open(path).catch(unlessShort(null))
   if (file === null) return

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { constants } from 'node:os'
 
-/** Identifies a process so that it cannot be confused with a later process that has the same pid. */
+/** Cannot be confused with a later process that has the same pid. */
 export interface ProcessIdentity {
   readonly pid: number
   /** Clock ticks since boot, as in /proc. */
@@ -9,18 +9,17 @@ export interface ProcessIdentity {
 }
 
 export interface ProcessStat extends ProcessIdentity {
-  /** Short name of the executable. */
   readonly command: string
   readonly parent: number
   readonly group: number
   readonly session: number
-  /** The CPU time of the process and of the children that it has waited for, in clock ticks. */
+  /** With the children that it has waited for. */
   readonly cpuTicks: number
-  /** True for a zombie: the process has ended, and its parent has not waited for it yet. */
+  /** A zombie: its parent has not waited for it yet. */
   readonly ended: boolean
 }
 
-/** The size on x64 and on most arm64 systems. Where pages are larger, memory is counted too low. */
+/** On x64 and most arm64 systems. Where pages are larger, memory is counted too low. */
 const PAGE_BYTES = 4096
 
 /** Returns the start time of a process, also of a zombie; `null` when there is no such process. */
@@ -39,7 +38,7 @@ export function isRunning(identity: ProcessIdentity): boolean {
   return stat !== null && !stat.ended && stat.startTime === identity.startTime
 }
 
-/** Linux reports times to programs in hundredths of a second on every architecture that Node supports. */
+/** Linux reports hundredths of a second on every architecture that Node supports. */
 export const ticksPerSecond = 100
 
 /** Returns when a process began, from its start time; `null` where the system does not say when it was booted. */
@@ -91,13 +90,11 @@ export function parseStat(text: string): Omit<ProcessStat, 'pid'> | null {
   }
 }
 
-/*
- * Reads of Linux's /proc (proc(5)). A process may vanish between any two reads; that is never an error, and the read
- * returns `null`. The reads are synchronous because /proc is in memory, not on a disk.
- *
- * A read that fails for lack of a descriptor says nothing about a process: if it counted as the end of the process, a
- * healthy app would be stopped. So one descriptor is reserved for these reads. When even this descriptor is
- * unavailable, they throw a `ShortageError`.
+/**
+ * Reads of Linux's /proc (proc(5)). A process may vanish between any two reads, which is not an error: the read returns
+ * `null`. Reads are synchronous because /proc is in memory. A lack of descriptors must not count as the end of a
+ * process, because a healthy app would be stopped. So one descriptor is reserved for these reads; without even this
+ * one, they throw a `ShortageError`.
  */
 
 export const read = (path: string): string | null => attempt(() => readFileSync(path, 'latin1'))
@@ -106,7 +103,7 @@ export const list = (path: string): string[] | null => attempt(() => readdirSync
 
 const codes: readonly unknown[] = ['EMFILE', 'ENFILE', 'ENOMEM']
 
-/** The reserved descriptor; `null` before the first read, and while none is available. */
+/** `null` before the first read, and while none is available. */
 let spare: number | null = null
 
 function attempt<T>(look: () => T): T | null {
@@ -139,8 +136,8 @@ function setAside(): number | null {
 const isWant = (error: unknown): boolean => error instanceof Error && 'code' in error && codes.includes(error.code)
 
 /**
- * The machine cannot do something now that it can do at other times: it has no descriptors, processes, memory or disk
- * space left, or a program of the platform is missing. The app is not at fault, and the work is retried later.
+ * The machine lacks descriptors, processes, memory or disk space now, or a program of the platform. The app is not at
+ * fault, and the work is retried later.
  */
 export class ShortageError extends Error {
   override readonly name = 'ShortageError'
@@ -180,7 +177,7 @@ export function closeInheritedDescriptors(): void {
   const open = (list('/proc/self/fd') ?? []).map(Number).filter((fd) => fd > 2)
   for (const fd of open) {
     const flags = /^flags:\s+([0-7]+)$/m.exec(read(`/proc/self/fdinfo/${fd}`) ?? '')?.[1]
-    // Descriptors that Node has opened are closed in its children.
+    // Node's own descriptors are closed in its children.
     if (flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0) closeSync(fd)
   }
 }

@@ -3,49 +3,41 @@ import { lstat, readdir, readlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { memoryFolders } from '../processes.ts'
 
-/** The folders that a sandboxed command sees besides the system and its own processes. All paths are absolute. */
+/** What a command sees besides the system and its own processes. All paths are absolute. */
 export interface SandboxView {
-  /** The readable parts of the system; by default all parts. */
   readonly system?: readonly SystemPart[]
-  /** Readable files and folders; missing paths are ignored. */
+  /** Readable; missing paths are ignored. */
   readonly readable: readonly string[]
-  /** Readable and writable folders. */
   readonly writable: readonly string[]
   /**
-   * Folders that also appear at another path, where they are writable, too. Ignored at a path inside or above anything
-   * else that is visible.
+   * Folders that also appear at another path, writable, too. Ignored at a path inside or above anything else that is
+   * visible.
    */
   readonly placed?: readonly { readonly from: string; readonly at: string }[]
-  /** Folders that are empty inside except for mounts, even when they lie in a folder of the system. */
+  /** Empty except for mounts, even in a folder of the system. */
   readonly hidden: readonly string[]
-  /** Folders and files that appear at another path, read-only. */
+  /** At another path, read-only. */
   readonly mounted?: readonly { readonly from: string; readonly at: string }[]
-  /** Symbolic links in hidden folders, or in place of files of the system. */
+  /** In hidden folders, or in place of files of the system. */
   readonly links?: readonly { readonly at: string; readonly to: string }[]
-  /** A folder that the caller has opened and checked. Exactly this folder appears at another path, read-only. */
+  /** A folder that the caller has opened and checked: exactly this one appears at another path, read-only. */
   readonly opened?: { readonly realPath: string; readonly at: string }
-  /** True for a separate network with nothing in it. */
+  /** A separate network with nothing in it. */
   readonly isOffline?: boolean
-  /** True to end the command when the server ends, even when the server is killed. */
+  /** Ends the command with the server, even when the server is killed. */
   readonly endsWithServer?: boolean
-  /** The working directory. */
   readonly directory: string
-  /**
-   * Environment variables of the command. Not for commands that first give up their user: variables can change
-   * programs.
-   */
+  /** Not for commands that first give up their user: variables can change programs. */
   readonly variables?: Readonly<Record<string, string>>
 }
 
-/** The size of each folder in memory. Its content counts as memory of the command. */
+/** Of each folder in memory, which counts as the command's memory. */
 const mostMemoryBytes = 64 * 1024 * 1024
 
-/** The descriptor of the folder that the caller has opened. */
+/** The folder that the caller has opened. */
 export const openedDescriptor = 6
 
-/**
- * The capabilities that are needed to enter the working directory, and then to give up the user and all capabilities.
- */
+/** To enter the working directory, and then to give up the user and all capabilities. */
 const capabilities = ['CAP_DAC_READ_SEARCH', 'CAP_SETGID', 'CAP_SETUID', 'CAP_SETPCAP']
 
 /**
@@ -96,8 +88,7 @@ export function sandboxArguments(
     ...writable.flatMap((folder) => withParents(['--bind', folder, folder])),
     ...placedArguments(view, system).flatMap(withParents),
     ...links.flatMap(({ at, to }) => withParents(['--symlink', to, at])),
-    // The mount points that bubblewrap makes are in memory, too. They become read-only, so that no command can fill
-    // them.
+    // Bubblewrap's mount points are in memory, too. Read-only, no command can fill them.
     ...[...hidden, '/dev', '/'].flatMap((folder) => ['--remount-ro', folder]),
     ...namespaces(options),
     ...(view.isOffline === true ? ['--unshare-net'] : []),
@@ -163,26 +154,24 @@ function sameUser(): string[] {
   return uid === undefined || gid === undefined ? [] : ['--uid', String(uid), '--gid', String(gid)]
 }
 
-/** The folder of the copies in a sandbox. */
 const copiesInside = '/.etc'
 
 /**
- * Copies of the files of /etc that sandboxed commands can read, in one folder. A sandbox shows the folder, and links
- * into it: a mount for each file would take bubblewrap longer than all other steps.
+ * The files of /etc that sandboxed commands can read. A sandbox shows this one folder, and links into it: a mount for
+ * each file would take bubblewrap longer than all other steps.
  */
 export interface FileCopies {
-  /** Absolute. */
   readonly directory: string
-  /** Updates the copies, and returns the entries with links to the copies in place of files. */
+  /** Updates the copies. In the result, links to the copies replace files. */
   linked(system: readonly SystemEntry[]): SystemEntry[]
 }
 
 /**
  * @param directory an absolute path; made when it is needed
+ *
  * @param folder the folder of the files
  */
 export function createFileCopies(directory: string, folder = '/etc'): FileCopies {
-  /** The version of each copied file, by the path of the original. */
   const versions = new Map<string, string>()
 
   const link = (entry: SystemEntry): SystemEntry => {
@@ -203,7 +192,7 @@ export function createFileCopies(directory: string, folder = '/etc'): FileCopies
       }
       return { ...entry, link: join(copiesInside, name) }
     } catch {
-      // The disk may be full: bubblewrap then shows the original file, if it exists.
+      // The disk may be full: bubblewrap then shows the original.
       return entry
     }
   }
@@ -222,7 +211,7 @@ function copy(from: string, directory: string, name: string): void {
   renameSync(begun, join(directory, name))
 }
 
-/** A file or folder of the system that sandboxed commands can read; `link` is the target of a symbolic link. */
+/** `link` is the target of a symbolic link. */
 export interface SystemEntry {
   readonly path: string
   readonly link: string | null
@@ -230,12 +219,12 @@ export interface SystemEntry {
 }
 
 /**
- * The purpose of an entry: to run any program, to reach the network, or to run a language or program that only apps and
- * builds use. Each folder is a mount, and mounts are most of the cost of a sandbox: 45 mounts take about 20 ms.
+ * For any program, for the network, or only for apps and builds. Each folder is a mount, and mounts are most of the
+ * cost of a sandbox: 45 take about 20 ms.
  */
 type SystemPart = 'programs' | 'network' | 'apps'
 
-/** Folders with programs and libraries. The topology of the CPUs tells Node and Go how many threads to start. */
+/** Programs and libraries. The topology of the CPUs tells Node and Go how many threads to start. */
 const folders = [
   '/usr',
   '/bin',
@@ -244,14 +233,14 @@ const folders = [
   '/lib32',
   '/lib64',
   '/opt',
-  // Debian keeps gems here that the operator installs.
+  // The operator installs gems here on Debian.
   '/var/lib/gems',
   '/sys/devices/system/cpu',
 ]
 
 /**
- * The part of /etc that programs need. The rest stays out, because other programs of the machine keep passwords there,
- * and not always in files that only they can read.
+ * What programs need. Other programs keep passwords in the rest of /etc, and not always in files that only they can
+ * read.
  */
 const etc = {
   names: ['gai.conf', 'group', 'host.conf', 'hosts', 'networks', 'nsswitch.conf', 'passwd', 'protocols', 'resolv.conf'],
@@ -286,12 +275,9 @@ const partOf: Readonly<Partial<Record<keyof typeof etc, SystemPart>>> = {
 }
 const versioned = /^(java|python|ImageMagick-)/
 
-/**
- * The folders of systemd-resolved, NetworkManager and resolvconf. `/etc/resolv.conf` is often a link into one of them.
- */
+/** Of systemd-resolved, NetworkManager and resolvconf. `/etc/resolv.conf` is often a link into one of them. */
 const resolvers = ['/run/systemd/resolve', '/run/NetworkManager', '/run/resolvconf']
 
-/** Lists the files and folders of the system on this machine that sandboxed commands can read. */
 export async function systemEntries(): Promise<SystemEntry[]> {
   const names = (await readdir('/etc').catch(() => [])).filter((name) => versioned.test(name))
   const inEtc = (Object.keys(etc) as (keyof typeof etc)[]).flatMap((group) =>
@@ -306,8 +292,8 @@ export async function systemEntries(): Promise<SystemEntry[]> {
   const found: SystemEntry[] = []
   for (const { path, part } of listed) {
     const info = await lstat(path).catch(() => null)
-    // Links stay links: programs read the name of the time zone from the target, and the file behind /etc/resolv.conf
-    // is replaced.
+    // Links stay links: programs read the time zone's name from the target, and the file behind /etc/resolv.conf is
+    // replaced.
     if (info !== null) found.push({ path, part, link: info.isSymbolicLink() ? await readlink(path) : null })
   }
   return found

@@ -10,31 +10,24 @@ import { limitSystemV, type Sandbox } from './find.ts'
 type Stdio = 'pipe' | 'ignore' | number
 
 export interface SandboxedCommand {
-  /** The program, by its path inside the sandbox, and its arguments. */
+  /** The path inside the sandbox. */
   readonly argv: readonly [string, ...string[]]
   readonly view: SandboxView
-  /** The user that the command runs as; `null` for the user of the server. Only root can choose one. */
+  /** `null` for the server's user. Only root can choose another. */
   readonly user: OsUser | null
   /** Standard input, output and error, and a fourth descriptor that the command inherits. */
   readonly stdio: readonly [Stdio, Stdio, Stdio, Stdio]
-  /** The descriptor of the folder in `view.opened`. */
+  /** Of the folder in `view.opened`. */
   readonly opened?: number
-  /**
-   * The words before bubblewrap: programs that run outside with the rights of the server, such as a program that enters
-   * a network. Each program becomes the next.
-   */
+  /** Programs before bubblewrap, with the server's rights, such as one that enters a network. Each becomes the next. */
   readonly before?: readonly string[]
-  /** True when these programs enter a user namespace in which they are root. */
+  /** These programs enter a user namespace in which they are root. */
   readonly entersAsRoot?: boolean
-  /** Files of the control groups that all processes of the command belong to from the start. */
+  /** All processes of the command are in these control groups from the start. */
   readonly groups?: readonly string[]
-  /**
-   * Environment variables of bubblewrap, by which its processes are found. They must not change how a program behaves.
-   */
+  /** Bubblewrap's variables, by which its processes are found. They must not change how a program behaves. */
   readonly marks?: Readonly<Record<string, string>>
-  /** See `startProcess`. */
   readonly outOfMemoryScore?: number
-  /** True to run in a separate session. */
   readonly detached?: boolean
 }
 
@@ -43,11 +36,11 @@ const filterDescriptor = 5
 // `openedDescriptor` is the next number.
 
 export interface Spawned {
-  /** Bubblewrap itself, which ends with the command's exit status (128 plus the number of a signal). */
+  /** Bubblewrap ends with the command's exit status (128 plus the number of a signal). */
   readonly child: ChildProcess
   /**
-   * Resolves when the command continues in its control groups. Rejects when it cannot join them; the command has not
-   * begun then, and the child is killed.
+   * Resolves when the command continues in its control groups. Rejects when it cannot join them; it has not begun then,
+   * and the child is killed.
    */
   readonly joined: Promise<void>
 }
@@ -65,7 +58,7 @@ export function spawnSandboxed(sandbox: Sandbox, command: SandboxedCommand): Spa
   const hasRights = sandbox.setpriv !== null || command.entersAsRoot === true
   const systemV = hasRights ? sandbox.systemV : null
   const score = command.outOfMemoryScore === undefined ? {} : { outOfMemoryScore: command.outOfMemoryScore }
-  // The file is opened for each command, because bubblewrap reads from the position of the descriptor.
+  // For each command, because bubblewrap reads from the position of the descriptor.
   const filter = sandbox.filter === null ? null : openSync(sandbox.filter, 'r')
   try {
     const [first = sandbox.program, ...rest] = [
@@ -95,7 +88,6 @@ export function spawnSandboxed(sandbox: Sandbox, command: SandboxedCommand): Spa
   }
 }
 
-/** Puts the waiting process into its groups, or kills it. */
 async function join(child: ChildProcess, pid: number, groups: readonly string[]): Promise<void> {
   try {
     for (const group of groups) {
@@ -112,9 +104,7 @@ async function join(child: ChildProcess, pid: number, groups: readonly string[])
 /** Each argument ends with a zero byte. */
 const toText = (args: readonly string[]): string => args.map((each) => `${each}\0`).join('')
 
-/**
- * Returns setpriv's command line, which leaves the next program no capabilities, and no group except the user's group.
- */
+/** Leaves the next program no capabilities, and no group except the user's. */
 function giveUpUser({ setpriv }: Sandbox, user: OsUser | null): string[] {
   if (setpriv === null || user === null) return []
   const none = ['--clear-groups', '--inh-caps=-all', '--ambient-caps=-all', '--bounding-set=-all', '--no-new-privs']

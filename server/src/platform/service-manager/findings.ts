@@ -6,10 +6,10 @@ import { currentLink, versionAt } from '../versions/versions.ts'
 import { hasSystemd, lastErrors, propertiesOf } from './systemctl.ts'
 import { appsUnitName, installedSettings, serverUnitName, type UnitSettings, unitDrift } from './units.ts'
 
-/** Below this limit, a gateway with a few thousand visitors, and the releases behind it, run out of sockets. */
+/** With fewer, a gateway with a few thousand visitors, and the releases behind it, run out of sockets. */
 const leastOpenFiles = 65_536
 
-/** Checks the service of this machine, if there is one, the limit of open files, and the folders of sockets. */
+/** This machine's service, if there is one, the limit of open files, and the folders of sockets. */
 export async function serviceFindings(dataDirectory: string): Promise<Finding[]> {
   const settings = (await hasSystemd()) ? await installedSettings(serverUnitName) : undefined
   if (settings === undefined) {
@@ -75,7 +75,7 @@ async function versionLink({ dataDirectory }: UnitSettings): Promise<Finding> {
 
 const needed = ['memory', 'cpu', 'pids'] as const
 
-/** The limits of apps need the controllers in the unit that was delegated for them. */
+/** Limits of apps need the controllers in the unit that was delegated for them. */
 async function delegation({ user }: UnitSettings): Promise<Finding> {
   const subject = 'delegation'
   const cost = 'memory, CPU and processes of apps are limited by checks from outside, or not at all.'
@@ -103,7 +103,7 @@ async function controllersOf(group: string): Promise<string[]> {
   return needed.filter((_, index) => first[index])
 }
 
-/** @param pid of the server, or `self` for the limit that a server started from here would have */
+/** @param pid of the server, or `self` for a server that is started from here */
 async function openFiles(pid: string): Promise<Finding> {
   const subject = 'open files'
   const limits = await readFile(`/proc/${pid}/limits`, 'utf8').catch(() => '')

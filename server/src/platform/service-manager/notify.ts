@@ -6,7 +6,7 @@ import type { Config } from '../config.ts'
 import { request } from '../http.ts'
 import type { Logger } from '../logger.ts'
 
-/** Messages to the service manager that runs this server. Nothing is sent where there is none. */
+/** The service manager that runs this server. Nothing is sent where there is none. */
 export interface ServiceManager {
   readonly notifier: Notifier
   /** Reports that the server answers at this address, and keeps the watchdog quiet while it does. */
@@ -14,16 +14,16 @@ export interface ServiceManager {
   /** Shows in `systemctl status` why the start failed, and throws the error again. */
   failed(error: unknown): Promise<never>
   /**
-   * Reports that the service stops, and extends the time for it again and again until the process ends: uploads may
-   * take longer than the unit allows. A stop that hangs ends itself; when even that hangs, there is no extension. Does
-   * nothing after `retire`, because the successor speaks for the service.
+   * Extends the time for the stop again and again until the process ends: uploads may take longer than the unit allows.
+   * A stop that hangs ends itself; when even that hangs, there is no extension. Does nothing after `retire`, because
+   * the successor speaks for the service.
    */
   stopping(): Promise<void>
   /** Ends the signs of life silently, after another server has replaced this server. */
   retire(): void
 }
 
-/** A third of it must be shorter than the unit's TimeoutStopSec: then each extension arrives in time. */
+/** A third of it must be shorter than the unit's TimeoutStopSec, so that each extension arrives in time. */
 const extensionMs = 60_000
 
 /** Connects to the service manager that the environment of this process names, if there is one. */
@@ -65,33 +65,30 @@ async function answers(url: string, signal: AbortSignal): Promise<void> {
   answer.resume()
 }
 
-/** Tells systemd the state of the service (sd_notify(3)). All functions do nothing where no service manager listens. */
+/** sd_notify(3). All functions do nothing where no service manager listens. */
 interface Notifier {
-  /** The server answers. This process becomes the main process of the service, in place of any other process. */
+  /** This process becomes the service's main process, in place of any other. */
   ready(status: string): Promise<void>
-  /** One line for `systemctl status`. */
   status(text: string): Promise<void>
   /** A new configuration or version is being taken over; ends with `ready`. */
   reloading(): Promise<void>
-  /** The whole service stops; never sent by a server that hands over to another server. */
+  /** The whole service stops; never sent by a server that hands over. */
   stopping(): Promise<void>
   /** The stop may take this long from now on, even beyond the deadline of the unit. */
   extend(ms: number): Promise<void>
-  /** A sign of life for the watchdog. */
   alive(): Promise<void>
 }
 
-/** The notification is read within milliseconds; systemd itself may be busy for some seconds, as during a reboot. */
+/** Usually milliseconds; systemd may be busy for some seconds, as during a reboot. */
 const timeoutMs = 10_000
 
 /**
- * Creates a notifier over `systemd-notify`, because Node has no Unix datagram sockets. The program sends under the pid
- * of this process where it may, and waits until systemd has read the message, so that the message counts for this
- * service although its sender has ended by then. Messages are sent in order. A message that cannot be sent is logged
- * once.
+ * Uses `systemd-notify`, because Node has no Unix datagram sockets. It sends under this process's pid where it may, and
+ * waits until systemd has read the message, so that it counts for this service although its sender has ended. Messages
+ * are sent in order. A failed message is logged once.
  *
- * @param options.socket the value of `NOTIFY_SOCKET`; `undefined` when no service manager listens
- * @param options.path the `PATH` on which `systemd-notify` is found
+ * @param options.socket `NOTIFY_SOCKET`; `undefined` when no service manager listens
+ * @param options.path `systemd-notify` is found on this `PATH`
  */
 export function createNotifier(options: {
   readonly socket: string | undefined
@@ -153,7 +150,7 @@ export async function feedWatchdog(options: {
   while (!signal.aborted) {
     const deadline = AbortSignal.timeout(stepMs)
     await check(deadline).catch(() => undefined)
-    // The stop may have begun during the check. No sign of life may follow the message of the stop.
+    // The stop may have begun during the check. No sign of life may follow its message.
     if (signal.aborted) return
     // A check that the deadline has ended counts as a hang.
     if (!deadline.aborted) await alive()

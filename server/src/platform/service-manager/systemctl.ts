@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { exists } from '../files.ts'
 
 export interface Output {
-  /** 0 for success; -1 when the program cannot be run or took too long. */
+  /** -1 when the program cannot be run or took too long. */
   readonly code: number
   readonly stdout: string
   readonly stderr: string
@@ -11,7 +11,7 @@ export interface Output {
 
 const folders = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** Returns the folder with the sockets of this process's user, such as the socket of the systemd user manager. */
+/** Such as the socket of the user's systemd manager. */
 export const userSockets = (): string => `/run/user/${process.getuid?.()}`
 
 /** Runs a program of systemd to its end. Never rejects. */
@@ -32,7 +32,6 @@ export function run(program: string, args: readonly string[], timeoutMs = 30_000
   })
 }
 
-/** Runs `systemctl`; rejects with its message when it fails. */
 export async function systemctl(args: readonly string[], timeoutMs?: number): Promise<string> {
   const { code, stdout, stderr } = await run('systemctl', args, timeoutMs)
   if (code !== 0) throw new Error(`systemctl ${args.join(' ')} failed: ${stderr.trim()}`)

@@ -4,7 +4,7 @@ import { readOptional } from '../files.ts'
 import { makePassableDirectory } from '../reachable-files.ts'
 import { currentLink, programOf } from '../versions/versions.ts'
 
-/** The unit of the server, and the units of processes that systemd must not end with the server. */
+/** The server, and processes that systemd must not end with it. */
 export const serverUnitName = 'fairlead.service'
 export const appsUnitName = 'fairlead-apps.service'
 export const buildsUnitName = 'fairlead-builds.service'
@@ -13,17 +13,16 @@ export const unitFolder = '/etc/systemd/system'
 export const environmentFile = '/etc/fairlead/fairlead.env'
 
 export interface UnitSettings {
-  /** The path of the Node executable. */
   readonly node: string
   readonly dataDirectory: string
-  /** An ordinary account of this machine; `null` for root. */
+  /** An ordinary account; `null` for root. */
   readonly user: string | null
-  /** True when a server of an ordinary account listens on ports below 1024, as the edge does. Root always may. */
+  /** An ordinary account's server listens on ports below 1024, as the edge does. Root always may. */
   readonly hasLowPorts: boolean
 }
 
 /**
- * Returns the texts of the units by their names.
+ * Texts by name.
  *
  * @throws Error for a path or name with characters that have a meaning in units
  */
@@ -88,8 +87,8 @@ WantedBy=multi-user.target
 `
 
 /**
- * Apps are not part of the server's unit: systemd cannot start a process in a control group whose children have limits,
- * and apps keep running in such children while the server restarts.
+ * systemd cannot start a process in a control group whose children have limits, and apps keep running in such children
+ * while the server restarts. So they have a separate unit.
  */
 const appsUnit = unitOfGroups(
   "The control group of Fairlead's apps",
@@ -97,10 +96,7 @@ const appsUnit = unitOfGroups(
 # Stopping this unit stops the server and its apps.`,
 )
 
-/**
- * Builds have a unit next to the server's unit and the apps' unit, because the kernel lets a group give way to its
- * siblings.
- */
+/** The kernel lets a group give way to its siblings, so builds have a unit beside the server's and the apps'. */
 const buildsUnit = unitOfGroups(
   "The control group of Fairlead's builds, which gives way to those beside it",
   `# The server makes a group in this one for each build and for git, and sets the share of the CPU that all of them have.
@@ -131,7 +127,7 @@ CapabilityBoundingSet=CAP_NET_BIND_SERVICE
 AmbientCapabilities=CAP_NET_BIND_SERVICE
 `
 
-/** Apps and builds inherit most of this. So nothing here may break programs that the server does not know. */
+/** Apps and builds inherit most of this, so nothing here may break unknown programs. */
 function hardening({ dataDirectory, user, hasLowPorts }: UnitSettings): string {
   const common = `# Apps and builds inherit all of this.
 NoNewPrivileges=yes

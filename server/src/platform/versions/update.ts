@@ -15,7 +15,6 @@ import {
   versionAt,
 } from './versions.ts'
 
-/** The server of the data directory, as an update needs it. */
 export interface RunningServer {
   isRunning(): Promise<boolean>
   /**
@@ -37,23 +36,19 @@ export interface UpdateResult {
 }
 
 export interface Updater {
-  /** Returns the changes of a version, and keeps nothing of the version. */
+  /** Returns the changes, and keeps nothing. */
   check(source: VersionSource): Promise<VersionChange>
   /** Installs a version and lets it take over. When that fails, the former state is restored. */
   update(source: VersionSource): Promise<UpdateResult>
-  /** Returns to the previous version. */
   back(): Promise<UpdateResult>
 }
 
-/**
- * @param options.own the version of this program, which counts as the current version until an update has installed a
- * version
- */
+/** @param options.own this program's version, which is current until an update has installed another */
 export function createUpdater(options: {
   readonly dataDirectory: string
   readonly own: InstalledVersion & { readonly description: VersionDescription }
   readonly server: RunningServer
-  /** The environment of npm, with this machine's settings for the registry. */
+  /** npm's, with this machine's settings for the registry. */
   readonly environment: Readonly<Record<string, string>>
   readonly signal: AbortSignal
 }): Updater {
@@ -61,7 +56,6 @@ export function createUpdater(options: {
   const directory = dirname(currentLink(dataDirectory))
   const versions = installedVersions(directory)
 
-  /** Returns a version that is installed already, or a candidate. */
   const bring = async (source: VersionSource) => {
     const installed = 'version' in source ? await versionIn(directory, source.version) : null
     if (installed !== null) return { ...installed, keep: async () => installed, discard: async () => undefined }
@@ -125,7 +119,7 @@ export function createUpdater(options: {
         await assertUsable(await changeTo(candidate))
         const kept = await candidate.keep()
         const result = await select(kept).catch(async (error: unknown) => {
-          // This update has installed the version, so it also removes the version.
+          // This update has installed the version, so it also removes it.
           if (kept.root !== candidate.root) await versions.prune()
           throw error
         })
@@ -163,14 +157,12 @@ const packageName = '@fairlead/server'
 const versionPattern = /^\d+\.\d+\.\d+(?:[-+][\da-z.+-]+)?$/i
 const installDeadlineMs = 15 * 60_000
 
-/**
- * A version or tag of the npm registry, or archives that `npm pack` made: of the server and of packages that it needs.
- */
+/** A version or tag of the npm registry, or archives by `npm pack`: the server and packages that it needs. */
 export type VersionSource = { readonly version: string } | { readonly files: readonly string[] }
 
-/** A version in a temporary folder, not yet under its name. */
+/** In a temporary folder, not yet under its name. */
 export interface Candidate extends InstalledVersion {
-  /** Moves it to its final folder, and returns it from there. A folder of the same number is replaced. */
+  /** Moves it to its final folder. A folder of the same number is replaced. */
   keep(): Promise<InstalledVersion>
   discard(): Promise<void>
 }

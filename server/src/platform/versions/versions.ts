@@ -9,16 +9,16 @@ import { unlessShort } from '../processes/stat.ts'
 import { lastLines } from '../programs.ts'
 import { makePassableDirectory } from '../reachable-files.ts'
 
-/** The package of the server, installed somewhere on this machine. */
+/** The server's package, installed somewhere on this machine. */
 export interface InstalledVersion {
   readonly version: string
-  /** The real path of the package's folder. */
+  /** A real path. */
   readonly root: string
 }
 
 /**
- * The versions of a data directory, one folder each, and two links: `current` leads to the package that is started, and
- * `previous` leads to the package before it. A link may lead elsewhere, to where the first version was installed.
+ * A folder for each version, and two links: `current` leads to the package that is started, and `previous` to the
+ * package before it. A link may lead elsewhere, to where the first version was installed.
  */
 export interface InstalledVersions {
   readonly directory: string
@@ -30,12 +30,11 @@ export interface InstalledVersions {
    * @param former the previous version when no version is current yet
    */
   select(version: InstalledVersion, former: InstalledVersion): Promise<void>
-  /** Undoes `select`. */
   restore(before: {
     readonly current: InstalledVersion | null
     readonly previous: InstalledVersion | null
   }): Promise<void>
-  /** Removes all versions except these two and the versions that a process runs from. */
+  /** Keeps these two, and versions that a process runs from. */
   prune(): Promise<void>
 }
 
@@ -48,7 +47,7 @@ export const currentLink = (dataDirectory: string): string => join(dataDirectory
 /** Returns the program of a version. With the link as `root`, the path stays the same over updates. */
 export const programOf = (root: string): string => join(root, 'bin', 'fairlead.js')
 
-/** @param directory the folder `versions` of a data directory; it is created when it is first needed */
+/** @param directory `versions` of a data directory; created when it is first needed */
 export function installedVersions(directory: string): InstalledVersions {
   const read = (name: string) => versionAt(join(directory, name))
   const point = async (name: string, target: InstalledVersion | null) => {
@@ -119,24 +118,23 @@ async function commandLines(): Promise<string[] | null> {
   return [...resolved, ...links]
 }
 
-/** The requirements of a version, with the settings of this environment. Fields are only ever added. */
+/** With the settings of this environment. Fields are only ever added. */
 export const versionDescription = z.object({
   version: z.string(),
   migrations: z.array(z.object({ name: z.string(), oldestServer: z.string().optional() })),
-  /** The names of all settings that it knows. */
   settings: z.array(z.string()),
-  /** The reasons why it could not start here, such as a setting that it does not know. */
+  /** Why it could not start here, such as a setting that it does not know. */
   problems: z.array(z.string()),
 })
 
 export type VersionDescription = Readonly<z.output<typeof versionDescription>>
 
-/** The hidden command that prints the description; later versions keep it. */
+/** A hidden command; later versions keep it. */
 export const describeCommandName = 'self-check'
 
 const deadlineMs = 60_000
 
-/** Runs a version only to get its description. Rejects with its last output when even this fails. */
+/** Rejects with the version's last output when even this fails. */
 export function describeVersion(
   { root, version }: InstalledVersion,
   dataDirectory: string,
@@ -158,15 +156,13 @@ export function describeVersion(
   })
 }
 
-/** The differences between two versions, as an operator sees them. */
 export interface VersionChange {
   readonly from: string
   readonly to: string
-  /** The migrations that the other version runs. */
   readonly migrations: readonly string[]
   /** False when servers of the two versions cannot run beside each other, so that the update needs a stop. */
   readonly besideEachOther: boolean
-  /** True when this version still works after the other has run. */
+  /** This version still works after the other has run. */
   readonly wayBack: boolean
   readonly newSettings: readonly string[]
   readonly removedSettings: readonly string[]
@@ -178,7 +174,7 @@ export function compareVersions(own: VersionDescription, other: VersionDescripti
   const otherNames = other.migrations.map(({ name }) => name)
   const [newest, otherNewest] = [newestMigration(tableOf(own)), newestMigration(tableOf(other))]
   const isNewer = otherNewest >= newest
-  // The schema comes from the newer version; the older version has to work on it.
+  // The schema comes from the newer version; the older has to work on it.
   const oldest = oldestServerAfter(tableOf(isNewer ? other : own))
   const works = (isNewer ? newest : otherNewest) >= oldest
   return {

@@ -4,24 +4,18 @@ import { SYSTEM_FOLDERS } from '../../platform/disk/folders.ts'
 import { startProcess } from '../../platform/processes.ts'
 import type { OsUser } from '../../platform/users.ts'
 
-/** A folder, and the relative paths of its content for the archive, which uses the same paths. */
 export interface ArchivePart {
   readonly folder: string
   readonly paths: readonly string[]
-  /** True to include folders without their content. */
   readonly isShallow?: boolean
 }
 
-/** A request for an archive of files of this machine. */
 export interface ArchiveRequest {
   readonly parts: readonly ArchivePart[]
-  /** Absolute paths to leave out. */
   readonly without?: readonly string[]
-  /** The user that reads the files; null for the user of the server. */
   readonly reader: OsUser | null
-  /** True to leave out files that the reader cannot read. */
+  /** Leaves out files that the reader cannot read. */
   readonly isLenient?: boolean
-  /** The size limit of the archive in bytes. */
   readonly mostBytes: number
 }
 
@@ -30,9 +24,8 @@ export class ArchiveTooLarge extends Error {
 }
 
 /**
- * Returns files of this machine as a tar archive with their owners and rights. Links stay links and are never followed.
- * The stream fails when a file is unreadable, and at the size limit: a sparse file takes more bytes in the archive than
- * on the disk.
+ * Keeps owners, rights and links, which are never followed. The stream fails when a file is unreadable, and at the size
+ * limit: a sparse file takes more bytes in the archive than on the disk.
  */
 export function archiveOf({ parts, reader, isLenient = false, mostBytes, ...more }: ArchiveRequest): Readable {
   const args = [
@@ -63,7 +56,7 @@ export function archiveOf({ parts, reader, isLenient = false, mostBytes, ...more
     if (bytes > mostBytes) failed(new ArchiveTooLarge(`more than ${mostBytes} bytes`))
   })
   tar.stdout.pipe(archive, { end: false })
-  // Status 1 means that a file changed during the read.
+  // Status 1: a file changed during the read.
   void once(tar, 'close').then(
     ([code]) => (code === 0 || code === 1 ? archive.end() : failed(new Error(`files cannot be read: ${said.trim()}`))),
     failed,

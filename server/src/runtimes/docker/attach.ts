@@ -12,7 +12,6 @@ import { readFrames } from './streams.ts'
 import type { Volumes } from './volumes.ts'
 
 const stopGraceMs = 5_000
-/** The exit status of a command after SIGKILL. */
 const killed = 137
 const removed =
   'The container of the command was removed before it told how it ended, as docker container prune does: nobody knows whether it has ' +
@@ -25,9 +24,9 @@ export interface AttachParts {
 }
 
 /**
- * Runs a one-off command in a separate container with the image, the variables and the limits of the release, and the
- * network of the running instance. Inside the container of the instance, the command would share its memory, and the
- * engine could not end the command. The container is removed at the end.
+ * Runs a one-off command in a separate container with the image, the variables and the limits of the release, in the
+ * network of the instance, and removes it afterwards. In the instance's container, the command would share its memory,
+ * and the engine could not end it.
  */
 export async function attach(
   {
@@ -58,7 +57,7 @@ export async function attach(
       port: instance.port,
       config,
     },
-    // The name of the release may point to a newer image by now.
+    // The name may point to a newer image by now.
     image: beside.Image,
     command: { argv, ...(tty === null ? {} : { env: { TERM: 'xterm-256color' } }) },
     volumes: await volumes.ready(release, beside.Image),
@@ -69,10 +68,9 @@ export async function attach(
 }
 
 /**
- * Runs a command in a container and removes the container at its end. Resolves with the exit, also when the signal
- * aborts and ends the command.
+ * Removes the container at the end. Resolves with the exit, also when the signal aborts and ends the command.
  *
- * @param options.graceMs the time between the request to end and the kill
+ * @param options.graceMs between the request to end and the kill
  */
 export async function runInContainer(
   { server, engine, containers }: AttachParts,
@@ -132,7 +130,6 @@ async function talk(
   }
 }
 
-/** Forwards the input, also its end. Returns a function that stops this. */
 function passInput({ stdin }: Pick<AttachRequest, 'stdin'>, line: Duplex): () => void {
   const end = () => line.end()
   // The command may end before it has read everything.
@@ -155,7 +152,7 @@ async function passOnFrames(line: Duplex, { stdout, stderr }: Pick<AttachRequest
       if (!target.write(bytes)) await drained(target)
     }
   } catch {
-    // The connection was lost, or the client is gone: the exit status tells more.
+    // The connection is lost, or the client is gone: the exit status tells more.
   }
 }
 

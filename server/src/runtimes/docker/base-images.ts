@@ -14,21 +14,19 @@ import type { Engine } from './client.ts'
 import { forgetImage, nameImage, pullError } from './images.ts'
 import { readJsonLines } from './streams.ts'
 
-/**
- * The base images of releases: the system, and the system with the programs of builds. Many releases share each base.
- */
+/** The system, without and with the programs of builds. Many releases share each base. */
 export interface Bases {
-  /** Returns the bytes of an image that it does not share with other releases. */
+  /** Bytes that the image does not share with other releases. */
   ownBytes(image: Image): Promise<number>
-  /** Removes bases without a release, except for `names`. */
+  /** Removes bases without a release, except `names`. */
   keepOnly(names: readonly string[], releases: readonly Image[]): Promise<void>
 }
 
 type Listed = Pick<Image, 'Id' | 'RepoTags'>
 
-/** @param fence called right before each removal */
+/** @param fence called before each removal */
 export function createBases(engine: Engine, server: string, fence: () => void): Bases {
-  /** The known bases by their ids. An image never changes. */
+  /** By id. An image never changes. */
   const known = new Map<string, Image>()
 
   const all = async (): Promise<{ readonly image: Image; readonly names: readonly string[] }[]> => {
@@ -79,23 +77,18 @@ const repository = (server: string): string => `fairlead-base/${server.toLowerCa
 const systemName = (server: string, key: string): string => `${repository(server)}:system-${key}`
 export const programsName = (server: string, key: string): string => `${repository(server)}:programs-${key}`
 
-/** The filter of the engine for all base images. */
 const baseFilter = (server: string): { readonly reference: readonly string[] } => ({
   reference: [repository(server)],
 })
 
-/** True for the name of a base image. */
 const isBaseName = (server: string, name: string): boolean => name.startsWith(`${repository(server)}:`)
 
-/**
- * The system in containers of releases: an image that the operator configures, or the system files that sandboxes show
- * of this machine.
- */
+/** Releases run in the operator's image, or on the system files that sandboxes show of this machine. */
 export type SystemSource =
   | { readonly reference: string }
   | {
       readonly entries: () => Promise<readonly Pick<SystemEntry, 'path' | 'link'>[]>
-      /** The data directory, which may be inside a system folder. */
+      /** The data directory may be inside a system folder. */
       readonly hidden: string
     }
 
@@ -107,12 +100,11 @@ export interface SystemParts {
 }
 
 export interface Progress {
-  /** Reports the current step in one line. */
   readonly say: (line: string) => Promise<unknown>
   readonly signal: AbortSignal
 }
 
-/** Returns the name of the system image. Makes the image if the engine does not have it. */
+/** Makes the image if the engine does not have it. Returns its name. */
 export function systemImage(parts: SystemParts, progress: Progress): Promise<string> {
   const { source } = parts
   return 'reference' in source ? namedSystem(parts, source.reference, progress) : ownSystem(parts, source, progress)
@@ -151,9 +143,9 @@ async function pull(engine: Engine, reference: string, fence: () => void, signal
   }
 }
 
-/** Containers use neither kernel modules nor device firmware. */
+/** Containers use neither kernel modules nor firmware. */
 const useless = ['/usr/lib/modules', '/usr/lib/firmware', '/lib/modules', '/lib/firmware']
-/** Folders that programs expect, with their rights. */
+/** Programs expect these folders with these rights. */
 const expected = { tmp: 0o1777, run: 0o755, var: 0o755, 'var/tmp': 0o1777, root: 0o700 }
 /** Only files that everybody may read get into an image. */
 const nobody = { uid: 65_534, gid: 65_534 }
@@ -224,7 +216,7 @@ async function importImage(
   }
 }
 
-/** Python writes this folder automatically, and nothing depends on it. */
+/** Python writes it automatically, and nothing depends on it. */
 const unstable = '__pycache__'
 
 /**

@@ -4,9 +4,7 @@ import type { Engine } from './client.ts'
 import { EngineError, tooLong, unlessMissing } from './errors.ts'
 import { commandLabel, labelFilter, labelsOf, serverLabel, waiterLabel } from './names.ts'
 
-/*
- * The parts of the answers about containers and images that Fairlead uses, under the names of the engine.
- */
+/** Containers and images, under the engine's names, as far as Fairlead uses them. */
 
 export interface Container {
   readonly Id: string
@@ -17,10 +15,7 @@ export interface Container {
     readonly StopSignal?: string
     readonly ExposedPorts?: Readonly<Record<string, object>> | null
     readonly Shell?: readonly string[] | null
-    /**
-     * `Test` is `CMD` or `CMD-SHELL` and the words after it. The time is in nanoseconds; 0 or absent for the default of
-     * the engine.
-     */
+    /** `Test` is `CMD` or `CMD-SHELL` and words. The time is in nanoseconds; 0 or absent for the engine's default. */
     readonly Healthcheck?: { readonly Test?: readonly string[] | null; readonly Timeout?: number } | null
   }
   readonly HostConfig: HostConfig
@@ -34,12 +29,12 @@ export interface ContainerState {
   readonly Status: 'created' | 'running' | 'paused' | 'restarting' | 'removing' | 'exited' | 'dead'
   readonly Running: boolean
   readonly OOMKilled: boolean
-  /** The pid of the first process on this machine; 0 after its end. */
+  /** On this machine; 0 after the end. */
   readonly Pid: number
   readonly ExitCode: number
   readonly Health?: {
     readonly Status: 'none' | 'starting' | 'healthy' | 'unhealthy'
-    /** The latest checks, from oldest to newest. */
+    /** From oldest to newest. */
     readonly Log?: readonly { readonly ExitCode: number; readonly Output: string }[] | null
   } | null
 }
@@ -68,7 +63,7 @@ export interface ListedContainer {
   readonly Id: string
   readonly State: ContainerState['Status']
   readonly Labels: Readonly<Record<string, string>>
-  /** The bytes that the container has written; only on request. */
+  /** Bytes that the container has written; only on request. */
   readonly SizeRw?: number
 }
 
@@ -76,7 +71,7 @@ export interface Image {
   readonly Id: string
   readonly RepoTags: readonly string[] | null
   readonly RepoDigests: readonly string[] | null
-  /** The bytes of all layers. */
+  /** With all layers. */
   readonly Size: number
   readonly Os: string
   readonly Architecture: string
@@ -86,34 +81,27 @@ export interface Image {
     readonly ExposedPorts?: Readonly<Record<string, object>> | null
     readonly Entrypoint?: readonly string[] | null
     readonly Cmd?: readonly string[] | null
-    /** In nanoseconds; 0 or absent for the default of the engine. */
+    /** In nanoseconds; 0 or absent for the engine's default. */
     readonly Healthcheck?: { readonly Interval?: number; readonly StartInterval?: number } | null
   } | null
 }
 
 export interface ListOptions {
-  /** True to request `SizeRw`. */
   readonly size?: boolean
-  /** Only containers with this result of their image health check. */
   readonly health?: 'unhealthy'
 }
 
-/** The calls about containers of this server. Calls that change something check the fence first. */
+/** Only of this server. Changes check the fence first. */
 export interface Containers {
-  /** Null for an unknown container. */
   inspect(id: string): Promise<Container | null>
-  /** Null for an unknown image. */
   image(name: string): Promise<Image | null>
-  /** Lists the containers of this server with these labels, also ended containers. */
   list(labels: Readonly<Record<string, string | null>>, options?: ListOptions): Promise<ListedContainer[]>
   listOf(release: ReleaseRef, options?: { readonly size?: boolean }): Promise<ListedContainer[]>
   create(specification: object): Promise<string>
   start(id: string): Promise<void>
-  /** Sends a signal; does nothing for an ended container. */
   signal(id: string, signal: string): Promise<void>
   /** Resolves with the exit status when the container ends; null when it was removed before. */
   ended(id: string, signal?: AbortSignal): Promise<number | null>
-  /** Removes the container with its volumes, running or not. */
   remove(id: string): Promise<void>
 }
 
@@ -172,11 +160,12 @@ async function unlessEnded(call: Promise<void>): Promise<void> {
 }
 
 /**
- * Distinguishes awaited containers from left-over containers: one-off commands, and containers that only hold files.
+ * Distinguishes awaited containers from containers that were left over: one-off commands, and containers that only hold
+ * files.
  */
 export interface Waiters {
   /**
-   * Calls `use` with the labels for a container, which counts as awaited until `use` settles. `purpose` is the value of
+   * Calls `use` with labels for a container, which is awaited until `use` settles. `purpose` is the value of
    * `commandLabel`.
    */
   during<T>(purpose: string, use: (labels: Readonly<Record<string, string>>) => Promise<T>): Promise<T>
@@ -206,11 +195,11 @@ export function createWaiters(containers: Pick<Containers, 'list' | 'remove'>): 
 }
 
 /**
- * The server keeps the configuration of an image in memory, and each list of containers contains the labels of the
- * image. Usual configurations have some kilobytes.
+ * The server keeps the configuration in memory, and each list of containers has the image's labels. Usual
+ * configurations have some kilobytes.
  */
 const mostConfigBytes = 256_000
-/** Includes the layers: some dozens. */
+/** With the layers: some dozens. */
 const mostImageBytes = 4_000_000
 
 /**

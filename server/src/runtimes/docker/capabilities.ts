@@ -6,7 +6,7 @@ import type { Capabilities } from '../runtime.ts'
 import { type Engine, type EngineVersion, whenBack } from './client.ts'
 import { EngineError } from './errors.ts'
 
-/** The parts of the description of the engine that Fairlead uses. */
+/** The engine's description, as far as Fairlead uses it. */
 export interface EngineInfo {
   readonly Driver: string
   readonly CgroupVersion?: string
@@ -15,16 +15,16 @@ export interface EngineInfo {
   readonly CpuCfsQuota: boolean
   readonly SecurityOptions: readonly string[] | null
   readonly LiveRestoreEnabled: boolean
-  /** The folder with the images and containers of the engine. */
+  /** Where the engine keeps images and containers. */
   readonly DockerRootDir: string
 }
 
 type FoundEngine =
   | { readonly ok: true; readonly version: EngineVersion; readonly info: EngineInfo }
-  /** `code` is the code of the failed connection, such as `ENOENT` or `EACCES`; null when the engine has answered. */
+  /** `code` says why the connection failed, such as `ENOENT` or `EACCES`; null when the engine has answered. */
   | { readonly ok: false; readonly code: string | null; readonly reason: string }
 
-/** Asks the engine for its description. Waits for an engine that is starting. */
+/** Waits for an engine that is starting. */
 export async function findEngine(engine: Engine, waitMs: number): Promise<FoundEngine> {
   try {
     const version = await whenBack(engine.version, waitMs)
@@ -36,8 +36,8 @@ export async function findEngine(engine: Engine, waitMs: number): Promise<FoundE
 }
 
 /**
- * Makes the function that returns the free bytes on the disk of the engine; null when the disk is also the disk of
- * `folder`, or is not accessible, as for an engine on another machine.
+ * Makes a function that returns the free bytes on the engine's disk; null when it is also the disk of `folder`, or is
+ * not accessible, as on another machine.
  */
 export function createFreeOfEngine(engine: Pick<Engine, 'call'>, folder: string): () => Promise<number | null> {
   let known: string | null = null
@@ -57,7 +57,6 @@ async function freeUnlessShared(directory: string, folder: string): Promise<numb
   return own.dev === others.dev ? null : freeBytesIn(directory)
 }
 
-/** Describes the protection of containers by an engine. */
 export function engineCapabilities(found: FoundEngine): Capabilities {
   const common = { terminal: true, copies: true }
   if (!found.ok) return { ...common, warning: `Containers cannot be started: ${found.reason}.`, details: {} }
@@ -86,7 +85,6 @@ const hasSeccomp = ({ SecurityOptions }: EngineInfo): boolean =>
 
 const subject = 'containers'
 
-/** Tells the operator what the server can do with the engine. */
 export function engineFindings(found: FoundEngine, socket: string): Finding[] {
   if (!found.ok) return [{ subject, state: 'broken', found: `${socket}: ${found.reason}`, cost: adviceFor(found.code) }]
   const { version, info } = found
@@ -134,7 +132,6 @@ function adviceFor(code: string | null): string {
   return 'no image and no Dockerfile can be deployed.'
 }
 
-/** Tells the operator the base of the containers of apps, where all programs run in containers. */
 export function baseFindings({ alone }: Pick<DockerConfig, 'alone'>): Finding[] {
   if (alone === null) return []
   const subject = 'base of containers'

@@ -4,34 +4,47 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readLastBytes, request } from '../../platform/http.ts'
 import { EngineError, isAway, isSilent, noAnswer, tooLong } from './errors.ts'
 
-/**
- * A Docker engine at a socket of this machine. Every method throws an `EngineError`, or the reason of an aborted
- * signal.
- */
+/** A Docker engine at a socket of this machine. Methods throw an `EngineError`, or the reason of an aborted signal. */
 export interface Engine {
-  /** The path of the socket. */
   readonly socket: string
   /** Asks for the versions of the engine; `api` is the newest API version that both sides know. */
   version(): Promise<EngineVersion>
-  /** Sends a request and returns the JSON answer; null for an answer without a body. */
+  /** Returns JSON; null for an answer without a body. */
   call<T>(request: EngineRequest): Promise<T>
-  /** Sends a request and returns the answer as a stream. The caller reads it to its end or destroys it. */
+  /** Returns a stream. The caller reads it to its end or destroys it. */
   open(request: EngineRequest): Promise<IncomingMessage>
   /** Sends a request whose connection becomes the input and output of a program. */
   upgrade(request: EngineRequest): Promise<Duplex>
 }
 
 export interface EngineVersion extends VersionRange {
-  /** The version of the engine, such as `20.10.24+dfsg1`. */
   readonly Version: string
   readonly Os: string
   readonly Arch: string
   readonly api: string
 }
 
+export interface EngineRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD'
+  /** With any characters: `['containers', id, 'json']`. */
+  readonly path: readonly string[]
+  /** Objects, such as filters, are sent as JSON. Arrays repeat their parameter. */
+  readonly query?: Readonly<Record<string, string | number | boolean | object | undefined>>
+  /** Arrays repeat their header. */
+  readonly headers?: Readonly<Record<string, string | string[]>>
+  readonly body?: object
+  /** A tar archive in place of `body`. */
+  readonly upload?: Readable
+  readonly signal?: AbortSignal
+  /** In milliseconds: for the whole answer of a call, for the head of a stream. 0 means no limit. */
+  readonly timeoutMs?: number
+  readonly mostBytes?: number
+}
+
 /**
- * @param socket the absolute path of the Unix socket of the engine
- * @param patienceMs the time limit for the version of the engine, and the pause before a hanging engine is asked again
+ * @param socket an absolute path
+ *
+ * @param patienceMs for the engine's version, and until a hanging engine is asked again
  */
 export function createEngine(socket: string, patienceMs = 10_000): Engine {
   let agreed: Promise<EngineVersion> | null = null
@@ -55,7 +68,7 @@ export function createEngine(socket: string, patienceMs = 10_000): Engine {
     try {
       return (await asked).api
     } catch (error) {
-      // Only one call waits for a hanging engine; all other calls fail immediately.
+      // Only one call waits for a hanging engine; all others fail immediately.
       if (isSilent(error)) setTimeout(forget, patienceMs).unref()
       else forget()
       throw error
@@ -86,42 +99,38 @@ export function createEngine(socket: string, patienceMs = 10_000): Engine {
   }
 }
 
-export interface EngineRequest {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD'
-  /** The parts of the path, with any characters: `['containers', id, 'json']`. */
-  readonly path: readonly string[]
-  /** Objects, such as filters, are sent as JSON. A parameter with an array is repeated. */
-  readonly query?: Readonly<Record<string, string | number | boolean | object | undefined>>
-  /** A header with an array is repeated. */
-  readonly headers?: Readonly<Record<string, string | string[]>>
-  /** Sent as JSON. */
-  readonly body?: object
-  /** A tar archive, sent unchanged in place of `body`. */
-  readonly upload?: Readable
-  readonly signal?: AbortSignal
-  /** The time limit in milliseconds: for the whole answer of a call, for the head of a stream. 0 means no limit. */
-  readonly timeoutMs?: number
-  /** The size limit in bytes for the answer to a call. */
-  readonly mostBytes?: number
+const pauseMs = 200
+
+/**
+ * Repeats a call for some time while the engine is away: a restart takes some seconds, and running containers need not
+ * end. Only for calls that change nothing or are safe to repeat.
+ */
+export async function whenBack<T>(call: () => Promise<T>, waitMs: number, signal?: AbortSignal): Promise<T> {
+  for (const deadline = performance.now() + waitMs; ; ) {
+    try {
+      return await call()
+    } catch (error) {
+      if (!isAway(error) || performance.now() > deadline) throw error
+    }
+    await sleep(pauseMs, undefined, signal === undefined ? {} : { signal })
+  }
 }
 
-/** Longer than the engine needs for any call that is not known to be slow. */
+/** For calls that are not known to be slow. */
 const defaultTimeoutMs = 60_000
 
-/** The engine sends short messages. */
+/** The engine's messages are short. */
 const mostErrorBytes = 64_000
-/**
- * Lists of containers are the longest answers. Each container contains the labels of its image, see `mostConfigBytes`.
- */
+/** Lists of containers are the longest answers, because they have the labels of images; see `mostConfigBytes`. */
 const mostAnswerBytes = 128_000_000
 
 /** Names a request in messages, without its query: `GET containers/abc/json`. */
 const nameOf = ({ method, path }: EngineRequest): string => `${method} ${path.join('/')}`
 
 /**
- * Sends a request and resolves with the head of the answer. The caller reads or destroys the answer.
+ * Resolves with the head of the answer, which the caller reads or destroys.
  *
- * @param version the version of the API; null for the call that asks for it
+ * @param version the API's; null for the call that asks for it
  * @throws EngineError without an answer, and for an answer that is not a success
  */
 async function send(socketPath: string, version: string | null, asked: EngineRequest): Promise<IncomingMessage> {
@@ -131,7 +140,7 @@ async function send(socketPath: string, version: string | null, asked: EngineReq
 }
 
 /**
- * Sends a request and reads the whole answer within one deadline.
+ * Reads the whole answer within one deadline.
  *
  * @throws EngineError as `send`, and for an answer that is too long
  */
@@ -204,7 +213,7 @@ function begin(socketPath: string, version: string | null, asked: EngineRequest)
     // A restarted engine does not know kept connections.
     agent: false,
   })
-  // The engine may refuse an upload before it has read the whole upload.
+  // The engine may refuse an upload before it has read all of it.
   sent.once('socket', readLastBytes)
   const timer = timeoutMs === 0 ? undefined : setTimeout(() => sent.destroy(new Error(noAnswer)), timeoutMs)
   // This also ends an answer that is being read.
@@ -244,7 +253,6 @@ function pathOf(version: string | null, path: readonly string[], query: NonNulla
  */
 const isSuccess = ({ statusCode = 0 }: IncomingMessage): boolean => statusCode < 300 || statusCode === 304
 
-/** @throws EngineError with the message in the answer */
 async function refuse(asked: EngineRequest, answer: IncomingMessage): Promise<never> {
   const text = await readSome(answer, mostErrorBytes).then(String, () => '')
   throw new EngineError(nameOf(asked), answer.statusCode ?? 0, messageOf(text))
@@ -255,12 +263,12 @@ function messageOf(text: string): string {
     const parsed: unknown = JSON.parse(text)
     if (typeof parsed === 'object' && parsed !== null && 'message' in parsed) return String(parsed.message)
   } catch {
-    // The answer comes from a proxy, or from an engine that failed halfway.
+    // From a proxy, or from an engine that failed halfway.
   }
   return text.trim()
 }
 
-/** Reads an answer. Stops after `most` bytes. */
+/** Stops after `most` bytes. */
 async function readSome(answer: IncomingMessage, most: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -287,9 +295,9 @@ function asEngineError(asked: EngineRequest, error: unknown): unknown {
  * begin above it, so no fixed version suits all.
  */
 
-/** The first version with all features that Fairlead uses. */
+/** Has all features that Fairlead uses. */
 const oldest = '1.41'
-/** The last version whose changes the authors have read. */
+/** The authors have read the changes up to this version. */
 const newest = '1.51'
 
 interface VersionRange {
@@ -304,27 +312,10 @@ export function commonVersion({ ApiVersion: last, MinAPIVersion: first = oldest 
   return compare(chosen, lowest) < 0 ? null : chosen
 }
 
-/** States the required engine for the operator. */
+/** For the operator. */
 const neededVersion = `an engine whose API has a version from ${oldest} to ${newest} (Docker 20.10 or newer)`
 
 function compare(a: string, b: string): number {
   const [x, y] = [a, b].map((version) => version.split('.').map(Number))
   return (x?.[0] ?? 0) - (y?.[0] ?? 0) || (x?.[1] ?? 0) - (y?.[1] ?? 0)
-}
-
-const pauseMs = 200
-
-/**
- * Repeats a call for some time while the engine is away: a restart takes some seconds, and running containers need not
- * end. Only for calls that change nothing or are safe to repeat.
- */
-export async function whenBack<T>(call: () => Promise<T>, waitMs: number, signal?: AbortSignal): Promise<T> {
-  for (const deadline = performance.now() + waitMs; ; ) {
-    try {
-      return await call()
-    } catch (error) {
-      if (!isAway(error) || performance.now() > deadline) throw error
-    }
-    await sleep(pauseMs, undefined, signal === undefined ? {} : { signal })
-  }
 }

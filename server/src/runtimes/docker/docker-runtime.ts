@@ -23,26 +23,22 @@ import { createVolumes } from './volumes.ts'
 
 export interface DockerRuntimeOptions {
   readonly engine: Engine
-  /** The id of the data directory. It labels everything that the runtime makes. */
+  /** The id of the data directory labels everything that the runtime makes. */
   readonly server: string
   readonly folders: {
-    /** The folder for records about containers. */
     readonly containers: string
-    /** The folder of all apps in the data directory. It contains their volumes. */
     readonly apps: string
   }
   readonly capabilities: Capabilities
   readonly networks: ContainerNetworks
   readonly images: Images | null
-  /** The layers and caches that builds of Dockerfiles keep; null without such builds. */
   readonly builds: KeptBuilds | null
-  /** Stores the sources of images in folders. */
   readonly sources: Pick<Builder, 'prepare' | 'seal' | 'isBuilding'> & {
-    /** Finds the build results of sources; null when they run in another runtime. */
+    /** Null when sources are built in another runtime. */
     readonly built: Pick<PackParts, 'source' | 'findBuilt' | 'mostBytes'> | null
   }
   readonly logger: Pick<Logger, 'info' | 'warn'>
-  /** Called right before the runtime starts, ends or removes something. Throws when this server may no longer do so. */
+  /** Called before something is started, ended or removed. Throws when this server may no longer do so. */
   readonly fence: () => void
 }
 
@@ -50,19 +46,17 @@ export interface DockerRuntime {
   readonly runtime: Runtime
   readonly packing: Packing | null
   /**
-   * Removes the leftovers of a killed server or engine: commands that nobody waits for, processes of containers that
-   * the engine has lost, networks without containers, and records of removed containers. May be repeated, a minute
-   * later.
+   * Removes what a killed server or engine has left: commands that nobody waits for, lost processes of containers,
+   * empty networks, and records of removed containers. May be repeated, a minute later.
    */
   clean(): Promise<void>
-  /** Stops reading output and events. Containers continue to run. */
+  /** Containers continue. */
   close(): Promise<void>
 }
 
-/** The time for an unhealthy container to end after the signal. */
 const unhealthyGraceMs = 10_000
 
-/** Runs releases as containers of a Docker engine. The containers outlive the server. */
+/** Releases are containers of a Docker engine, which outlive the server. */
 export function createDockerRuntime(options: DockerRuntimeOptions): DockerRuntime {
   const { engine, server, folders, capabilities, networks, images, builds, sources, logger, fence } = options
   const containers = networked(createContainers(engine, server, fence), networks)
@@ -134,7 +128,6 @@ async function endUnhealthy(
 
 export interface BuilderParts extends AttachParts {
   readonly networks: Pick<ContainerNetworks, 'join'>
-  /** Stores the sources of images in folders. */
   readonly sources: Pick<Builder, 'prepare' | 'seal' | 'isBuilding'>
   readonly builds: Pick<Builder, 'isBuilding'> | null
   readonly fence: () => void

@@ -12,12 +12,11 @@ import { labelFilter, serverLabel } from './names.ts'
 import { entryInside } from './network/host-network.ts'
 import { readJsonLines } from './streams.ts'
 
-/** The time limit for the end of a container after SIGKILL. */
 const killDeadlineMs = 30_000
 
 /**
- * Ends a container with all its processes: with the signal that its image names (SIGTERM by default), and with SIGKILL
- * after the grace period. Does not remove the container.
+ * Sends the signal that the image names (SIGTERM by default), and SIGKILL after the grace period. Does not remove the
+ * container.
  */
 export async function endContainer(
   containers: Pick<Containers, 'inspect' | 'signal' | 'ended'>,
@@ -60,9 +59,8 @@ async function askToEnd(containers: Pick<Containers, 'signal'>, id: string, name
   }
 }
 
-/** Notices the end of containers in the events of the engine. */
 export interface ExitWatch {
-  /** Calls `onExit` once, soon after the container ends. Returns a function that ends the watch. */
+  /** Calls `onExit` once, soon after the end. Returns a function that ends the watch. */
   add(container: string, onExit: () => void): () => void
   close(): void
 }
@@ -71,7 +69,7 @@ export interface ExitWatchParts {
   readonly engine: Engine
   readonly containers: Pick<Containers, 'list' | 'inspect'>
   readonly server: string
-  /** Resolves when the complete output of an ended container is in its log. */
+  /** Resolves when the log has the complete output of an ended container. */
   readonly written: (container: string) => Promise<void>
   /** Called when the health check of the image reports a container as unhealthy. */
   readonly onUnhealthy: (container: string) => void
@@ -83,7 +81,7 @@ interface EngineEvent {
   readonly Actor: { readonly ID: string }
 }
 
-/** The pause between connections: a restarted engine is back within some seconds. */
+/** A restarted engine is back within some seconds. */
 const pauseMs = 500
 
 export function createExitWatch(parts: ExitWatchParts): ExitWatch {
@@ -99,10 +97,8 @@ export function createExitWatch(parts: ExitWatchParts): ExitWatch {
     // An event and a check can notice the same end.
     if (watched.get(container) !== listeners) return
     watched.delete(container)
-    // Removed listeners are not called.
     for (const listener of listeners) listener()
   }
-  /** Calls the listeners of the ended containers in `some`. */
   const check = async (some: readonly string[]): Promise<void> => {
     const listed = await containers.list({})
     const running = new Set(listed.filter(({ State }) => isAlive(State)).map(({ Id }) => Id))
@@ -165,10 +161,8 @@ async function untilSuccess(
 /** True when the connection was cut: the engine has ended. */
 const isCut = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ECONNRESET'
 
-/** True for the state of a container with processes. */
 const isAlive = (state: string): boolean => ['running', 'paused', 'restarting'].includes(state)
 
-/** Follows the events of containers of this server until the connection ends. */
 async function followEvents(
   { engine, server, onUnhealthy }: ExitWatchParts,
   signal: AbortSignal,
@@ -191,30 +185,25 @@ async function followEvents(
 
 export interface LostParts {
   readonly containers: Pick<Containers, 'list'>
-  /**
-   * The file that every container of this server executes first. It identifies their processes; null without such a
-   * file.
-   */
+  /** Every container of this server executes this file first, which identifies its processes. */
   readonly entry: string | null
   readonly fence: () => void
 }
 
-/** A process of a container. */
 interface Member extends ProcessIdentity {
   readonly container: string
 }
 
 /**
- * Returns a function that ends processes of containers that the engine has lost: an engine that is killed during the
- * start of a container may not know later that the container runs. The function ends a process at the second call that
- * finds it, because a starting container does not count as running either. The caller makes one call at a time, a
- * minute apart.
+ * Ends processes of containers that the engine has lost: an engine that is killed during the start of a container may
+ * not know later that it runs. A starting container does not count as running either, so a process ends at the second
+ * call that finds it. One call at a time, a minute apart.
  */
 export function createEndLost({ containers, entry, fence }: LostParts): () => Promise<void> {
   let before = new Map<number, string>()
   return async () => {
     if (entry === null) return
-    // Read before the list of the engine, so that it contains no container that starts later.
+    // Before the engine's list, so that no container starts in between.
     const found = await membersWith(entry)
     const running = new Set((await containers.list({})).filter(({ State }) => isAlive(State)).map(({ Id }) => Id))
     const lost = found.filter(({ container }) => !running.has(container))
@@ -224,14 +213,13 @@ export function createEndLost({ containers, entry, fence }: LostParts): () => Pr
   }
 }
 
-/** Returns the processes of containers whose first program is this file. */
 async function membersWith(entry: string): Promise<Member[]> {
   const own = await identityOf(entry)
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
   const members: Member[] = []
   for (const pid of pids) {
     const groups = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')
-    // The id in the name of the group, independent of the program that makes the groups.
+    // The group's name has the id, regardless of the program that made it.
     const container = /[/-]([0-9a-f]{64})(?:\.scope)?$/m.exec(groups)?.[1]
     if (container === undefined || own === null || (await identityOf(`/proc/${pid}/root${entryInside}`)) !== own)
       continue
@@ -248,10 +236,9 @@ const identityOf = (path: string): Promise<string | null> =>
     () => null,
   )
 
-/** A shell, the init process and the engine report the end by a signal as this number plus the number of the signal. */
+/** A shell, the init process and the engine add the number of the signal to this. */
 const signalBase = 128
 
-/** Returns the exit of a container or a command from its status. */
 export function exitOf(status: number, exceeded: ExceededLimit | null = null): Exit {
   const number = status - signalBase
   const signal = Object.entries(constants.signals).find(([, each]) => each === number)?.[0]

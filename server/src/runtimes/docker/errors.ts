@@ -1,12 +1,11 @@
 /**
- * The engine refused a call, or was not reachable. The message is for the log of the server: it contains paths of this
- * machine, which no tenant may read.
+ * The engine refused a call, or was not reachable. The message is for the server's log: it has paths of this machine,
+ * which no tenant may read.
  */
 export class EngineError extends Error {
   override readonly name = 'EngineError'
-  /** The status of the answer; null without an answer. */
   readonly status: number | null
-  /** The message of the engine, or the code of the failed connection such as `ECONNREFUSED`. */
+  /** The engine's message, or the code of the failed connection such as `ECONNREFUSED`. */
   readonly detail: string
 
   constructor(call: string, status: number | null, detail: string, options?: ErrorOptions) {
@@ -17,12 +16,11 @@ export class EngineError extends Error {
   }
 }
 
-/** True when the requested object does not exist. */
 export const isMissing = (error: unknown): boolean => error instanceof EngineError && error.status === 404
 
-/** The status for an answer that is longer than the caller accepts. */
+/** For an answer that is longer than the caller accepts. */
 export const tooLong = 413
-/** The detail for an engine that accepts connections and does not answer. */
+/** For an engine that accepts connections and does not answer. */
 export const noAnswer = 'no answer in time'
 
 /** True when the engine does not answer: each further call would wait just as long. */
@@ -31,7 +29,6 @@ export const isSilent = (error: unknown): boolean => isAway(error) && (error as 
 /** True when the engine gave no answer: it is stopped or restarting. */
 export const isAway = (error: unknown): boolean => error instanceof EngineError && error.status === null
 
-/** Returns `otherwise` when the requested object does not exist. */
 export async function unlessMissing<T, U>(call: Promise<T>, otherwise: U): Promise<T | U> {
   try {
     return await call

@@ -14,7 +14,6 @@ import { readJsonLines } from './streams.ts'
 export interface PullParts {
   readonly engine: Engine
   readonly server: string
-  /** The size limit of an image in bytes, both for the download and on the disk. */
   readonly mostBytes: number
   readonly unfinished: Pick<UnfinishedPulls, 'during'>
   readonly fence: () => void
@@ -29,12 +28,11 @@ interface Manifest {
 const alsoRuns: Readonly<Record<string, string>> = { amd64: '386', arm64: 'arm' }
 
 /**
- * Makes the function that pulls images. It pulls an image by its digest. Unless the image existed before, it afterwards
- * has only the name of its release. So the removal of the last release removes the image, and images of other owners
- * stay untouched.
+ * Pulls an image by its digest. Unless the image existed before, it then has only the name of its release: the removal
+ * of the last release removes the image, and images of other owners stay.
  */
 export function createPull(parts: PullParts): Images['pull'] {
-  // Concurrent pulls of one image would remove the names that the other pull needs.
+  // Concurrent pulls of one image would remove each other's names.
   const oneAtATime = createKeyedLock()
   return async (release, image, { output, signal }) => {
     const reference = parseImageReference(image.reference)
@@ -53,6 +51,89 @@ export function createPull(parts: PullParts): Images['pull'] {
   }
 }
 
+/**
+ * An image has the name in its registry until it gets the name of its release. The names are in files, one each, in
+ * case the server is killed in between.
+ */
+interface UnfinishedPulls {
+  /** Afterwards the engine has no image of this name, unless `wasThere` tells that it had one before. */
+  during<T>(name: string, wasThere: () => Promise<boolean>, pull: () => Promise<T>): Promise<T>
+  clean(): Promise<void>
+}
+
+/** @param directory only for these files; made when it is missing */
+export function createUnfinishedPulls(engine: Engine, directory: string, fence: () => void): UnfinishedPulls {
+  const underWay = new Set<string>()
+  const fileOf = (name: string) => join(directory, createHash('sha256').update(name).digest('hex'))
+  const forget = async (name: string): Promise<void> => {
+    fence()
+    await forgetImage(engine, name)
+    await rm(fileOf(name), { force: true })
+  }
+  return {
+    async during(name, wasThere, pull) {
+      underWay.add(name)
+      try {
+        const isLeft = (await readName(fileOf(name))) !== null
+        if (!isLeft && (await wasThere())) return await pull()
+        await mkdir(directory, { recursive: true, mode: 0o700 })
+        await writeFile(fileOf(name), name, { mode: 0o600 })
+        try {
+          return await pull()
+        } finally {
+          await forget(name)
+        }
+      } finally {
+        underWay.delete(name)
+      }
+    },
+
+    async clean() {
+      for (const file of await readdir(directory).catch(() => [])) {
+        const name = await readName(join(directory, file))
+        if (name !== null && !underWay.has(name)) await forget(name)
+      }
+    },
+  }
+}
+
+/**
+ * Explains the failure of a pull to the owner. Returns the error itself when neither the image nor its registry is the
+ * cause.
+ */
+export function pullError(error: unknown, name: string, hasCredentials: boolean): unknown {
+  if (!(error instanceof EngineError) || error.status === null) return error
+  return imageProblem(error.detail, name, hasCredentials) ?? error
+}
+
+export async function nameImage(engine: Engine, image: string, name: string): Promise<void> {
+  const [repo, tag] = name.split(':')
+  try {
+    await engine.call({ method: 'POST', path: ['images', image, 'tag'], query: { repo, tag } })
+  } catch (error) {
+    if (!isMissing(error)) throw error
+    const message = 'The image of the release is not kept on this server any more. Deploy it again.'
+    throw new RuntimeError('image_not_found', message)
+  }
+}
+
+const mostAttempts = 5
+
+/**
+ * Removes a name from an image, and removes the image with its last name. An engine that removes two names of one image
+ * at the same time fails for one of them; a retry succeeds.
+ */
+export async function forgetImage(engine: Engine, name: string): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await unlessMissing(engine.call({ method: 'DELETE', path: ['images', name] }), null)
+      return
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.status !== 500 || attempt === mostAttempts) throw error
+    }
+  }
+}
+
 /** The engine uses the credentials for one request and does not store them. */
 function authOf({ registry }: ImageReference, { username, password }: RegistryCredentials): string {
   const serveraddress = registry === 'docker.io' ? 'https://index.docker.io/v1/' : registry
@@ -63,7 +144,7 @@ function authOf({ registry }: ImageReference, { username, password }: RegistryCr
 export const encodeAuth = (credentials: object): string =>
   Buffer.from(JSON.stringify(credentials)).toString('base64').replaceAll('+', '-').replaceAll('/', '_')
 
-/** Asks the registry for the digest of an image, and checks that the image runs on the machine of the engine. */
+/** Returns the digest in the registry, and checks that the image runs on the engine's machine. */
 async function resolve(
   engine: Engine,
   reference: ImageReference,
@@ -75,7 +156,7 @@ async function resolve(
   const [{ Descriptor, Platforms }, machine] = await Promise.all([
     engine
       .call<Manifest>({ method: 'GET', path: ['distribution', named, 'json'], headers, signal })
-      // If the engine still reports its version, the registry is the silent side.
+      // If the engine reports its version, the registry is silent.
       .catch((error: unknown) => Promise.reject(isSilent(error) ? silentRegistry(name) : error)),
     engine.version(),
   ])
@@ -133,7 +214,6 @@ const tooLarge = (name: string, mostBytes: number): RuntimeError =>
     `The image ${name} has more than ${Math.floor(mostBytes / 1_000_000)} MB, the most for a release. Make the image smaller.`,
   )
 
-/** One message of the progress of a pull. */
 interface Progress {
   readonly id?: string
   readonly status?: string
@@ -141,11 +221,11 @@ interface Progress {
   readonly error?: string
 }
 
-/** The messages at the beginning and at the end of each layer. The engine sends many more in between. */
+/** The engine sends many more messages between the beginning and the end of a layer. */
 const told = /^(Pulling fs layer|Already exists|Pull complete|Download complete)$/
 
 /**
- * Reads the progress of a pull to its end, and reports it in few lines.
+ * Reports the progress in few lines.
  *
  * @param most the limit in bytes for the compressed layers
  * @returns false when the layers have more
@@ -164,54 +244,6 @@ async function readProgress(answer: Readable, say: (line: string) => Promise<voi
 }
 
 /**
- * Stores the names of images during pulls, one per file: an image has the name in its registry until it gets the name
- * of its release. It keeps the first name when the server is killed in between.
- */
-interface UnfinishedPulls {
-  /** Runs a pull. Afterwards the engine has no image of this name, unless `wasThere` tells that it had one before. */
-  during<T>(name: string, wasThere: () => Promise<boolean>, pull: () => Promise<T>): Promise<T>
-  /** Removes the names from images of abandoned pulls. */
-  clean(): Promise<void>
-}
-
-/** @param directory a folder only for these files; made when it is missing */
-export function createUnfinishedPulls(engine: Engine, directory: string, fence: () => void): UnfinishedPulls {
-  const underWay = new Set<string>()
-  const fileOf = (name: string) => join(directory, createHash('sha256').update(name).digest('hex'))
-  const forget = async (name: string): Promise<void> => {
-    fence()
-    await forgetImage(engine, name)
-    await rm(fileOf(name), { force: true })
-  }
-  return {
-    async during(name, wasThere, pull) {
-      underWay.add(name)
-      try {
-        const isLeft = (await readName(fileOf(name))) !== null
-        if (!isLeft && (await wasThere())) return await pull()
-        await mkdir(directory, { recursive: true, mode: 0o700 })
-        await writeFile(fileOf(name), name, { mode: 0o600 })
-        try {
-          return await pull()
-        } finally {
-          // The name of the release replaces this name.
-          await forget(name)
-        }
-      } finally {
-        underWay.delete(name)
-      }
-    },
-
-    async clean() {
-      for (const file of await readdir(directory).catch(() => [])) {
-        const name = await readName(join(directory, file))
-        if (name !== null && !underWay.has(name)) await forget(name)
-      }
-    },
-  }
-}
-
-/**
  * Null when the file is missing, or incomplete because the server ended during the write. In both cases no pull had
  * begun.
  */
@@ -225,10 +257,7 @@ interface Kind {
   readonly error: (name: string, hasCredentials: boolean) => RuntimeError
 }
 
-/**
- * The failures of a pull, by words in messages of the engine and of registries. The order matters, because several
- * words may occur together.
- */
+/** By words in messages of the engine and of registries. The order matters, because several may occur together. */
 const kinds: readonly Kind[] = [
   {
     words: /no space left on device/i,
@@ -248,7 +277,7 @@ const kinds: readonly Kind[] = [
       ),
   },
   {
-    // Docker Hub gives the same answer for missing repositories.
+    // Docker Hub answers the same for missing repositories.
     words: /pull access denied|requested access to the resource is denied/i,
     error: (name, hasCredentials) => (hasCredentials ? denied(name, true) : hidden(name)),
   },
@@ -290,11 +319,11 @@ const hidden = (name: string): RuntimeError =>
     `The registry has no image ${name}, or hides it from those without credentials. See its name, or set credentials for the project: ${howToSet(name)}.`,
   )
 
-/** @param name the name with its registry, such as `docker.io/library/nginx` */
+/** @param name with the registry, such as `docker.io/library/nginx` */
 const howToSet = (name: string): string =>
   `fairlead registries add ${name.slice(0, name.indexOf('/'))}, or Settings of the project in the dashboard`
 
-/** @param machine the platform of the engine, such as `linux/amd64`; null when unknown */
+/** @param machine the engine's platform, such as `linux/amd64`; null when unknown */
 const platformError = (name: string, machine: string | null): RuntimeError =>
   new RuntimeError(
     'image_platform',
@@ -310,40 +339,3 @@ const silentRegistry = (name: string): RuntimeError =>
 /** Explains a message of an engine about an image or its registry to the owner; null for other messages. */
 export const imageProblem = (words: string, name: string, hasCredentials: boolean): RuntimeError | null =>
   kinds.find((each) => each.words.test(words))?.error(name, hasCredentials) ?? null
-
-/**
- * Explains the failure of a pull to the owner. Returns the error itself when neither the image nor its registry is the
- * cause.
- */
-export function pullError(error: unknown, name: string, hasCredentials: boolean): unknown {
-  if (!(error instanceof EngineError) || error.status === null) return error
-  return imageProblem(error.detail, name, hasCredentials) ?? error
-}
-
-export async function nameImage(engine: Engine, image: string, name: string): Promise<void> {
-  const [repo, tag] = name.split(':')
-  try {
-    await engine.call({ method: 'POST', path: ['images', image, 'tag'], query: { repo, tag } })
-  } catch (error) {
-    if (!isMissing(error)) throw error
-    const message = 'The image of the release is not kept on this server any more. Deploy it again.'
-    throw new RuntimeError('image_not_found', message)
-  }
-}
-
-const mostAttempts = 5
-
-/**
- * Removes a name from an image, and removes the image with its last name. An engine that removes two names of one image
- * at the same time fails for one of them; a retry succeeds.
- */
-export async function forgetImage(engine: Engine, name: string): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      await unlessMissing(engine.call({ method: 'DELETE', path: ['images', name] }), null)
-      return
-    } catch (error) {
-      if (!(error instanceof EngineError) || error.status !== 500 || attempt === mostAttempts) throw error
-    }
-  }
-}

@@ -23,18 +23,17 @@ export interface InstancesParts extends StartParts {
   readonly logger: Pick<Logger, 'info'>
 }
 
-/** The time that an observation waits for a restarting engine. Then it fails, which ends nothing. */
+/** For a restarting engine. Then the observation fails, which ends nothing. */
 const patienceMs = 15_000
 
-/** The memory of this server about containers, because an engine forgets removed containers. */
+/** An engine forgets removed containers, so this server remembers them. */
 interface Memory {
-  /** By container id. */
   readonly exits: Map<string, { readonly releaseId: string; readonly exit: Exit }>
-  /** The containers to which the kernel has refused a process. */
+  /** The kernel has refused these containers a process. */
   readonly refused: Set<string>
 }
 
-/** Runs instances as containers. They outlive the server. */
+/** Instances are containers, which outlive the server. */
 export function createInstances(parts: InstancesParts): Instances & Pick<Ending, 'halt'> {
   const { engine, containers, networks, outputs, exits } = parts
   const memory: Memory = { exits: new Map(), refused: new Set() }
@@ -88,18 +87,16 @@ async function observe(
     if (await wasRefusedProcesses(container.State.Pid)) memory.refused.add(id)
     return observeRunning(container, instance, networks.leadsToLoopback, ownCheck)
   }
-  // The caller reads the last lines of the log next.
   await outputs.written(id)
   return { state: 'exited', ...exitOfContainer(container, memory.refused.has(id)) }
 }
 
 interface Ending {
   stop(container: string, releaseId: string, options: StopOptions): Promise<void>
-  /** Ends and removes all containers of a release. */
   halt(release: ReleaseRef, options: StopOptions): Promise<void>
   /**
-   * Prepares the start of an instance: ends an earlier instance of this name, and removes ended containers of the
-   * release after their output is in the log.
+   * Ends an earlier instance of this name, and removes ended containers of the release after their output is in the
+   * log.
    */
   clear(release: Release, unit: string, output: FileHandle): Promise<void>
 }
@@ -127,7 +124,7 @@ function createEnding({ containers, outputs, ownCheck, logger }: InstancesParts,
     const exit = exitOfContainer(ended, memory.refused.has(id))
     logger.info({ deployment: releaseId, container: id, ...exit }, 'app exited')
     memory.exits.set(id, { releaseId, exit })
-    // If this server has not read the output of the container yet, the next start reads it and removes the container.
+    // Otherwise the next start reads the output and removes the container.
     if (await outputs.written(id)) await remove(id)
   }
   return {
@@ -183,10 +180,7 @@ async function usageOf(engine: Engine, id: string): Promise<Usage> {
   }
 }
 
-/**
- * Wraps `containers`: completes the network of a container at its start, and removes the network after its last
- * container.
- */
+/** Completes the network of a container at its start, and removes it after its last container. */
 export function networked(containers: Containers, networks: Pick<ContainerNetworks, 'started' | 'left'>): Containers {
   return {
     ...containers,

@@ -1,24 +1,19 @@
 import type { ReleaseRef } from '../runtime.ts'
 
-/*
- * The labels and names that identify objects of a server in an engine, which other programs use as well. The server
- * lists, changes and removes only objects with its label.
- */
+/** Other programs use the engine, too. The server lists, changes and removes only objects with its label. */
 
-/** The id of the data directory of the server that made the object. */
+/** The id of the server's data directory. */
 export const serverLabel = 'app.fairlead.server'
 export const appLabel = 'app.fairlead.app'
 export const releaseLabel = 'app.fairlead.release'
-/** The project of a network, or of the network of a container. */
 export const projectLabel = 'app.fairlead.project'
-/** The name of the instance in the runtime, not `web.1`: a single instance has the id of its release. */
+/** The instance's name in the runtime, not `web.1`: a single instance has the id of its release. */
 export const unitLabel = 'app.fairlead.instance'
 /** For a one-off command, the container of its instance; for a container without processes, its purpose. */
 export const commandLabel = 'app.fairlead.command'
-/** The server that waits for such a container. Without this label the container is left over. */
+/** Waits for the container. Without this label it is left over. */
 export const waiterLabel = 'app.fairlead.waiter'
 
-/** The labels of all objects of a release. */
 export const labelsOf = (server: string, { id, appId }: ReleaseRef): Readonly<Record<string, string>> => ({
   [serverLabel]: server,
   [appLabel]: appId,
@@ -26,8 +21,8 @@ export const labelsOf = (server: string, { id, appId }: ReleaseRef): Readonly<Re
 })
 
 /**
- * All labels of containers with empty values. A container inherits the labels that it does not set from its image,
- * which anybody may have made.
+ * A container inherits labels that it does not set from its image, which anybody may have made. So all are set, with
+ * empty values.
  */
 export const noLabels: Readonly<Record<string, string>> = Object.fromEntries(
   [serverLabel, appLabel, releaseLabel, projectLabel, unitLabel, commandLabel, waiterLabel].map((label) => [label, '']),
@@ -40,7 +35,6 @@ export const labelFilter = (
   label: Object.entries(labels).map(([name, value]) => (value === null ? name : `${name}=${value}`)),
 })
 
-/** The prefix of the repositories of release images of a server. */
 const repositories = (server: string): string => `fairlead/${server.toLowerCase()}/`
 
 /**
@@ -50,7 +44,6 @@ const repositories = (server: string): string => `fairlead/${server.toLowerCase(
 export const imageOf = (server: string, { id, appId }: ReleaseRef): string =>
   `${repositories(server)}${appId.toLowerCase()}:${id.toLowerCase()}`
 
-/** The filter of the engine for the images of all releases of a server, or of one app. */
 export const imageFilter = (server: string, appId = '*'): { readonly reference: readonly string[] } => ({
   reference: [`${repositories(server)}${appId.toLowerCase()}`],
 })

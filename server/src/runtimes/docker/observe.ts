@@ -16,13 +16,12 @@ import { exposedPorts } from './specification.ts'
 import type { ContainerInstance } from './start.ts'
 import { readFrames } from './streams.ts'
 
-/** The name server of the engine in the network of a container. */
+/** The engine's, in a container's network. */
 const nameServer = '127.0.0.11'
-/** A socket on `::` also takes IPv4 by default. */
+/** By default, a socket on `::` takes IPv4, too. */
 const everywhere = ['0.0.0.0', '::', '::ffff:0.0.0.0']
 const loopback = ['127.0.0.1', '::ffff:127.0.0.1']
 
-/** Observes a running container by the sockets in its network. */
 export async function observeRunning(
   container: Container,
   instance: Pick<ContainerInstance, 'port' | 'servedPort'>,
@@ -32,18 +31,17 @@ export async function observeRunning(
   const { State, Config } = container
   const address = addressOf(container)
   if (address === null) return { state: 'starting', port: instance.port }
-  // The pid may belong to another process by now. The network of a container never is the network of the machine.
+  // The pid may belong to another process by now. A container never has the machine's network.
   const isInside = networkOf(State.Pid) !== networkOf('self')
   const sockets = isInside ? await listeningSockets(State.Pid) : []
   const exposed = exposedPorts(Config.ExposedPorts)
   const seen = observationOf({ ...instance, address, exposed, leadsToLoopback }, sockets)
   if (seen.state === 'starting') return seen
-  // An image may bring its own readiness check. The runtime soon ends a container that is not healthy any more.
+  // The runtime soon ends a container that its image's own check finds unhealthy.
   const problem = await ownCheck.problemOf(container)
   return problem === null ? seen : { state: 'unready', problem }
 }
 
-/** Returns the address of a container in its network; null without an address. */
 export function addressOf({ NetworkSettings }: Pick<Container, 'NetworkSettings'>): string | null {
   const addresses = Object.values(NetworkSettings.Networks ?? {}).map(({ IPAddress }) => IPAddress)
   return addresses.find((address) => address !== '') ?? null
@@ -56,7 +54,7 @@ export function observationOf(
   place: Pick<ContainerInstance, 'port' | 'servedPort'> & {
     readonly address: string
     readonly exposed: readonly number[]
-    /** True when connections to the address also arrive at 127.0.0.1. */
+    /** Connections to the address also arrive at 127.0.0.1. */
     readonly leadsToLoopback: boolean
   },
   sockets: readonly Pick<ListeningSocket, 'port' | 'address'>[],
@@ -93,18 +91,17 @@ export async function wasRefusedProcesses(pid: number): Promise<boolean> {
   return false
 }
 
-/** The health check of an image, its `HEALTHCHECK`. */
+/** The image's `HEALTHCHECK`. */
 export interface OwnCheck {
   /** Returns null after a success or without a check; else the problem as a clause. */
   problemOf(container: Container): Promise<string | null>
   forget(container: string): void
 }
 
-/** The pause after a failed check. */
 const pauseMs = 2_000
-/** The longest time that an observation waits for a running check. */
+/** An observation waits no longer for a running check. */
 const patienceMs = 2_000
-/** The default of the engine when the image names no timeout. */
+/** The engine's, when the image names none. */
 const defaultTimeoutMs = 30_000
 const mostOutputBytes = 4_096
 
@@ -153,11 +150,10 @@ const notYet = 'the HEALTHCHECK of its image has not ended yet'
 
 interface Result {
   readonly problem: string | null
-  /** The id of a check that exceeded its time limit; null for an ended check. */
+  /** The id of a check beyond its time limit; null after its end. */
   readonly hung: string | null
 }
 
-/** Runs the check once, in the same way as the engine. */
 async function run(engine: Engine, { Id, Config }: Container): Promise<Result> {
   const { Test, Timeout = 0 } = Config.Healthcheck ?? {}
   const [form, ...words] = Test ?? []
@@ -198,11 +194,11 @@ interface ExecState {
 const stateOf = (engine: Engine, id: string): Promise<ExecState> =>
   engine.call({ method: 'GET', path: ['exec', id, 'json'] })
 
-/** Ends a check with its children, which the engine does not do. The check runs in its own session. */
+/** Ends a check with its children, which the engine does not do. The check has its own session. */
 async function end(engine: Engine, id: string): Promise<void> {
   const { Pid: pid } = await stateOf(engine, id)
   const startTime = startTimeOf(pid)
-  // While the check runs, its pid belongs to it.
+  // While the check runs, its pid is not reused.
   if (startTime === null || pid <= 1 || !(await stateOf(engine, id)).Running) return
   if (isRunning({ pid, startTime })) sendSignal(-pid, 'SIGKILL')
 }
@@ -221,7 +217,6 @@ async function outputOf(engine: Engine, id: string, signal: AbortSignal): Promis
   return output
 }
 
-/** Describes the result of the checks by the engine. */
 export function failureOf({ Log }: NonNullable<ContainerState['Health']>): string {
   const last = Log?.at(-1)
   return failed(last?.ExitCode ?? null, last?.Output ?? '')

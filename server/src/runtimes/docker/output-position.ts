@@ -1,34 +1,29 @@
-/*
- * A position in the output that the engine keeps for a container. The engine numbers nothing: it gives each frame (a
- * line or a part of a long line) a time, and lists frames from a time on. Adjacent frames may have their times in the
- * wrong order, because the engine reads the two streams of a program in parallel. So a position is a time some way
- * back, and the number of frames read from this time on: they are the first frames that the engine lists from this
- * time.
+/**
+ * A position in the output that the engine keeps. The engine numbers nothing: it gives each frame (a line or a part of
+ * a long line) a time, and lists frames from a time on. It reads a program's two streams in parallel, so adjacent
+ * frames may have their times in the wrong order. Therefore a position is a time some way back, and the number of
+ * frames read from then on: the first frames that the engine lists from this time.
  */
 
 export interface Mark {
-  /**
-   * The time in the format of the engine, with nanoseconds: `2026-01-31T12:00:00.000000000Z`; empty for the beginning
-   * of the output.
-   */
+  /** With nanoseconds: `2026-01-31T12:00:00.000000000Z`; empty for the beginning. */
   readonly at: string
-  /** The number of frames read with this time or a later time. */
+  /** Frames with this or a later time. */
   readonly frames: number
 }
 
-/** Marks from oldest to newest. */
+/** From oldest to newest. */
 export type Position = readonly Mark[]
 
 export const beginning: Position = [{ at: '', frames: 0 }]
-/** An unknown position after all frames that were read. */
+/** Somewhere after all frames that were read. */
 export const unknown: Position = []
 
-/** The longest delay between the time of a frame and its write. */
+/** Between a frame's time and its write. */
 const disorderMs = 1_000
-/** If the clock was set back by more than this, later frames have earlier times. */
+/** After a larger step of the clock, later frames have earlier times. */
 const setBackMs = 10_000
 
-/** Advances a position frame by frame. */
 export interface PositionCounter {
   pass(at: string): void
   position(): Position
@@ -43,7 +38,7 @@ export function countFrom(start: Position): PositionCounter {
       if (last !== undefined && ageOf(at, last.at) > setBackMs) marks = []
       if (last !== undefined && marks.length > 0 && ageOf(last.at, at) < disorderMs) return
       marks.push({ at, frames: 1 })
-      // The second oldest mark is old enough for the start of the position.
+      // The second oldest mark is old enough for the start.
       if (marks.length > 2) marks.shift()
     },
     position: () => marks.map((mark) => ({ ...mark })),

@@ -11,40 +11,34 @@ import { isMissing } from './errors.ts'
 import { beginning, countFrom, type Position, passedOf, sinceOf, unknown } from './output-position.ts'
 import { type OutputFrame, readBatches } from './streams.ts'
 
-/** Writes the output of containers into logs while this server leads. */
+/** Only while this server leads. */
 export interface Outputs {
-  /**
-   * Starts to write the output of a container into a log, from the position where an earlier server stopped. The caller
-   * closes its handle.
-   */
+  /** Writes a container's output into a log, from where an earlier server stopped. The caller closes its handle. */
   follow(container: string, output: FileHandle): Promise<void>
   /** For an ended container: resolves with true when this server has written its complete output. */
   written(container: string): Promise<boolean>
-  /** Adds a line from Fairlead to the log of a container while its output is being written. */
+  /** Adds a line of Fairlead while the output is being written. */
   note(container: string, line: string): Promise<void>
-  /** Removes the record of the output position of a removed container. */
   forget(container: string): Promise<void>
   /**
-   * Removes the records of all containers outside of a list. The list is read second, so that containers followed from
-   * now on keep their records.
+   * Forgets all other containers. The list is read second, so that containers followed from now on keep their records.
    */
   keepOnly(list: () => Promise<ReadonlySet<string>>): Promise<void>
-  /** Stops all writing, even in the middle of the output. */
+  /** Even in the middle of the output. */
   close(): Promise<void>
 }
 
 export interface OutputsParts {
   readonly engine: Engine
   readonly containers: Pick<Containers, 'inspect'>
-  /** A folder only for the records. */
   readonly directory: string
   readonly fence: () => void
   readonly logger: Pick<Logger, 'warn'>
 }
 
-/** The time to wait for an absent engine; a later request tries again. */
+/** For an absent engine; a later request tries again. */
 const patienceMs = 3_600_000
-/** The time limit for the remaining output of an ended container; a full disk may prevent the write. */
+/** For the rest of an ended container's output; a full disk may prevent the write. */
 const writtenMs = 10_000
 
 export function createOutputs(parts: OutputsParts): Outputs {
@@ -57,7 +51,7 @@ export function createOutputs(parts: OutputsParts): Outputs {
 
   const follow: Outputs['follow'] = async (container, output) => {
     if (followed.has(container) || complete.has(container) || closing.signal.aborted) return
-    // Reserved before the first `await`, because two calls may adopt an instance at the same time.
+    // Before the first `await`, because two calls may adopt an instance at the same time.
     const { promise: ended, resolve } = Promise.withResolvers<void>()
     followed.set(container, { ended, note: async () => undefined })
     const end = (isComplete: boolean) => {
@@ -106,7 +100,6 @@ export function createOutputs(parts: OutputsParts): Outputs {
   }
 }
 
-/** Resolves when the output of an ended container is written, or after the time limit. */
 async function inTime(ended: Promise<void> | undefined): Promise<void> {
   const late = Promise.withResolvers<void>()
   const timer = setTimeout(late.resolve, writtenMs)
@@ -135,7 +128,7 @@ async function begin(
   },
 ): Promise<{ readonly ended: Promise<boolean>; readonly note: Followed['note'] }> {
   const { signal } = closing
-  // Opens the same file under a new descriptor that can also read.
+  // The same file under a new descriptor that can also read.
   const log = await open(`/proc/self/fd/${output.fd}`, 'a+')
   const { dev, ino } = await log.stat()
   const record = await openRecord(path, log).catch(async (error: unknown) => {
@@ -182,22 +175,21 @@ function mayWrite(fence: () => void, closing: AbortController): void {
 
 const pauseMs = 200
 
-/** The time that the engine puts before each frame: with nanoseconds, and of constant length. */
+/** The engine puts a time of this length before each frame. */
 const timeBytes = '2026-01-31T12:00:00.000000000Z'.length
 const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/
 
 export interface FollowParts {
   readonly engine: Engine
-  /** Resolves with true while the container runs; waits while the engine is away. */
   readonly runs: (signal: AbortSignal) => Promise<boolean>
-  /** Appends to the log; rejects when another server has taken over. */
+  /** Rejects when another server has taken over. */
   readonly append: OutputRecord['append']
   readonly signal: AbortSignal
 }
 
 /**
- * Writes the output of a container into its log, from the position in the record, until the container has ended and its
- * complete output is written, or the signal aborts. After a restart of the engine, it continues.
+ * Writes a container's output into its log, from the recorded position, until the end of the container and its output,
+ * or an abort. Continues after a restart of the engine.
  */
 async function followOutput(
   parts: FollowParts,
@@ -206,7 +198,7 @@ async function followOutput(
 ): Promise<void> {
   const { runs, signal } = parts
   for (;;) {
-    // Asked before the read: after the end of a container, its complete output is available.
+    // Asked before the read: after a container's end, its complete output is available.
     const follow = await runs(signal)
     const isRead = await readOn(parts, container, record, follow).then(
       () => true,
@@ -268,38 +260,36 @@ function timed({ bytes }: OutputFrame): { at: string; text: Buffer }[] {
 }
 
 /**
- * Records the output position of a container. Each piece is recorded before the write, with its place in the log, so
- * that the successor of a killed server finds out whether the last piece was written.
+ * Each piece is recorded before it is written, with its place in the log, so that the successor of a killed server
+ * finds out whether the last piece was written.
  */
 interface OutputRecord {
-  /** The position for the next read. */
   readonly position: Position
   /** Appends a piece of output to the log. `position` is the position after the piece. */
   append(piece: Buffer, position: Position): Promise<void>
   close(): Promise<void>
 }
 
-/** Another server has opened the record and writes the output from now on. */
+/** Another server has opened the record and writes from now on. */
 class OutputTakenOver extends Error {
   override readonly name = 'OutputTakenOver'
 }
 
 interface Noted {
-  /** The last writer that opened the record. */
   readonly writer: string
   readonly before: Position
   readonly after: Position
-  /** The piece between the two positions; null before the first write. */
+  /** Between the two positions; null before the first write. */
   readonly piece: { readonly at: number; readonly bytes: number; readonly hash: string } | null
 }
 
-/** Longer than every note, so that one write completely replaces an earlier note. */
+/** Longer than every note, so that one write replaces all of an earlier note. */
 const noteBytes = 1_024
 
 /**
- * @param path the path of the record; made when it is missing
- * @param log open for reading and appending; during a call of `append`, nothing else appends to it except rare notes of
- *   the server
+ * @param path the record; made when it is missing
+ *
+ * @param log open for reading and appending; during `append`, nothing else appends to it except the server's rare notes
  */
 export async function openRecord(path: string, log: FileHandle): Promise<OutputRecord> {
   const file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600)
@@ -339,7 +329,7 @@ async function readNote(file: FileHandle): Promise<Noted | null> {
   try {
     return JSON.parse(buffer.toString('utf8', 0, bytesRead)) as Noted
   } catch {
-    // The record is new and still empty.
+    // The record is new and empty.
     return null
   }
 }

@@ -21,11 +21,10 @@ export interface PackParts extends LayerParts {
   readonly bases: Bases
   readonly images: () => Promise<readonly Image[]>
   readonly findBuilt: FindBuilt
-  /** The size limit of a release in bytes. */
   readonly mostBytes: number
 }
 
-/** Makes images of releases that were built in folders of this machine. Runs no code of a tenant. */
+/** Makes images of releases from folders of this machine. Runs no code of a tenant. */
 export interface Packing {
   readonly pack: PackRelease
   /** Makes the system image before the first release needs it. */
@@ -33,7 +32,7 @@ export interface Packing {
 }
 
 export function createPacking(parts: PackParts): Packing {
-  // New bases replace other bases, on which a concurrent pack may already depend.
+  // New bases replace others, which a concurrent pack may need.
   const lock = createKeyedLock()
   const known: KnownPrograms = new Map()
   return {
@@ -57,7 +56,6 @@ export function createPacking(parts: PackParts): Packing {
   }
 }
 
-/** Makes the image of a release. Returns its bytes without the shared bases. */
 async function packOne(parts: PackParts, known: KnownPrograms, release: Release, progress: Progress): Promise<number> {
   const { server, containers, bases, findBuilt, mostBytes } = parts
   const { signal } = progress
@@ -65,12 +63,12 @@ async function packOne(parts: PackParts, known: KnownPrograms, release: Release,
   const system = await systemImage(parts, progress)
   const { name: from, isNew } = await programsImage(parts, known, system, built, progress)
   if (isNew) await bases.keepOnly([system, from], await parts.images())
-  // A killed server has left the container of its attempt.
+  // A killed server has left its container.
   for (const { Id } of await containers.listOf(release)) await containers.remove(Id)
   const top = await mkdtemp(join(tmpdir(), 'fairlead-pack-'))
   const name = imageOf(server, release)
   try {
-    // A program of the release could not read an unreadable file either, so the archive leaves it out.
+    // Programs of the release could not read such a file either.
     const files = archiveOf({ parts: await partsOf(built, top), reader: readerOf(built), isLenient: true, mostBytes })
     await addLayer(parts, { from, name, files, settings: settingsOf(server, release, built) }, signal)
   } finally {
@@ -121,15 +119,13 @@ interface LayerParts {
   readonly fence: () => void
 }
 
-/** A new image from another image and files. */
 export interface NewLayer {
-  /** The parent image, by name or id. */
+  /** By name or id. */
   readonly from: string
   /** `repository:tag` */
   readonly name: string
-  /** A tar archive of the files, from the top. The image keeps its owners and rights. */
+  /** A tar archive from the top, whose owners and rights are kept. */
   readonly files: Readable
-  /** Default settings of its containers, in the words of the engine. */
   readonly settings: { readonly Labels: Readonly<Record<string, string>>; readonly [name: string]: unknown }
 }
 
@@ -140,7 +136,7 @@ export interface NewLayer {
 export const addLayer = ({ waiters, ...parts }: LayerParts, layer: NewLayer, signal: AbortSignal): Promise<void> =>
   waiters.during('layer', (labels) => commit(parts, layer, labels, signal))
 
-/** Empties the labels of an awaited container for the image. */
+/** Only for the container, so empty in the image. */
 const ofNone = { [commandLabel]: '', [waiterLabel]: '' }
 
 async function commit(
@@ -182,12 +178,11 @@ export interface ProgramsParts extends LayerParts {
   readonly server: string
 }
 
-/** The contents of program folders, as hashes by path. They stay the same while a server runs. */
+/** Hashes of program folders by path. They stay the same while a server runs. */
 type KnownPrograms = Map<string, string>
 
 /**
- * Returns the name of the image with a system and the programs of a release, at the same paths. Releases with the same
- * programs share it.
+ * Releases with the same programs, at the same paths, share the image.
  *
  * @param system the name of the system image
  * @returns the name, and `isNew` when the image was made now

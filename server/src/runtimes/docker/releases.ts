@@ -15,7 +15,6 @@ export interface ReleasesParts {
   readonly server: string
   readonly engine: Engine
   readonly containers: Containers
-  /** The folder of all apps in the data directory. */
   readonly apps: string
   readonly builds: KeptBuilds | null
   readonly bases: Pick<Bases, 'ownBytes'>
@@ -25,7 +24,6 @@ export interface ReleasesParts {
 }
 
 export interface KeptBuilds {
-  /** True while a build of the app runs or waits. */
   isBuilding(appId: string): boolean
   removeApp(appId: string): Promise<void>
   /**
@@ -35,20 +33,19 @@ export interface KeptBuilds {
   diskUsage(appId: string, enough?: number): Promise<number>
 }
 
-/** Ends and removes all containers of a release. */
 export type ReleaseHalt = (release: ReleaseRef, options: Parameters<Instances['stop']>[1]) => Promise<void>
 
 interface ListedImage {
   readonly RepoTags: readonly string[] | null
 }
 
-/** Stores releases as images of the engine. */
+/** Releases are images of the engine. */
 export function createReleaseStore(parts: ReleasesParts): ReleaseStore {
   const { server, engine, containers, builds, bases, halt, freeElsewhere, fence } = parts
   const images = async (appId?: string): Promise<ReleaseRef[]> => {
     const query = { filters: imageFilter(server, appId) }
     const listed = await engine.call<ListedImage[]>({ method: 'GET', path: ['images', 'json'], query })
-    // The list also shows other names of the found images.
+    // The found images may have further names.
     const found = listed.flatMap(({ RepoTags }) => RepoTags ?? []).map((name) => releaseOfImage(server, name))
     return found.filter((release) => release !== null)
   }
@@ -74,7 +71,7 @@ export function createReleaseStore(parts: ReleasesParts): ReleaseStore {
         for (const { Id } of await containers.list({ [appLabel]: appId })) await containers.remove(Id)
         for (const release of await images(appId)) await forget(release)
       } catch (error) {
-        // A later sweep removes the objects of an absent engine.
+        // A later sweep removes what an absent engine has.
         if (!isAway(error)) throw error
       }
       await removeFolder(volumesIn(join(parts.apps, appId)))
@@ -124,7 +121,7 @@ function inventoryOf(images: readonly ReleaseRef[], listed: readonly ListedConta
   const instances = Map.groupBy(listed.filter(isInstance), releaseOf)
   return {
     apps: [...apps].map(([id, releases]) => ({ id, releases: [...new Set(releases.map((release) => release.id))] })),
-    // A server killed halfway leaves ended containers.
+    // A server that is killed halfway leaves ended containers.
     running: new Set(listed.map(releaseOf)),
     instances: new Map([...instances].map(([id, all]) => [id, all.length])),
   }

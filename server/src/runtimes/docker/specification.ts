@@ -13,28 +13,23 @@ import type { VolumeMount } from './volumes.ts'
 export interface ContainerRequest {
   readonly server: string
   readonly release: Release
-  /** The name or id of the image. */
+  /** A name or id. */
   readonly image: string
-  /** The settings of the image; null without settings. */
   readonly config: Image['Config'] | null
   readonly command: Command
-  /** The value of `PORT`; null for a command without a port. */
+  /** `PORT`; null for a command without a port. */
   readonly port: number | null
   readonly network: ContainerNetwork
-  /** Default: no volumes. */
   readonly volumes?: readonly VolumeMount[]
   readonly labels: Readonly<Record<string, string>>
-  /** Set for an interactive command; null for an instance, whose output is kept. */
+  /** For an interactive command; null for an instance, whose output is kept. */
   readonly dialogue: { readonly tty: boolean } | null
 }
 
-/** The `PORT` of an image without exactly one exposed port. It is above the ports that only root may use. */
+/** `PORT`, unless the image exposes exactly one port. Above the ports that only root may use. */
 const defaultPort = 8080
 
-/**
- * Returns the only TCP port that the image exposes, where programs may listen without reading `PORT`; otherwise the
- * default port.
- */
+/** Programs may listen on the only TCP port that the image exposes without reading `PORT`. */
 export function portOf({ Config }: Pick<Image, 'Config'>): number {
   const [port, ...others] = exposedPorts(Config?.ExposedPorts)
   return port === undefined || others.length > 0 ? defaultPort : port
@@ -46,26 +41,24 @@ export const exposedPorts = (exposed: Readonly<Record<string, object>> | null | 
     return port === undefined ? [] : [Number(port)]
   })
 
-/** The capabilities that programs need to start as root and continue as another user. */
+/** Programs need these to start as root and continue as another user. */
 const capabilities = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE']
 
-/** The copy of the output in the engine. The log continues from it after a restart of the server. */
+/** The log continues from this copy after a restart of the server. */
 const keptOutput = { Type: 'json-file', Config: { 'max-size': '8m', 'max-file': '2' } }
 const noOutput = { Type: 'none', Config: {} }
 
-/** Returns the request body for a new container. */
 export function specificationOf(request: ContainerRequest): object {
   const { server, release, image, config, command, network, dialogue } = request
   const argv = argvOf(command, config)
   return {
     Image: image,
-    // A custom entry point also replaces the arguments of the image. The engine reports the error when there is no
-    // command.
+    // A custom entry point also replaces the image's arguments. Without any command, the engine reports the error.
     ...(argv.length === 0 ? {} : { Entrypoint: [...network.entry, ...argv] }),
     Env: Object.entries(variablesOf(request)).map(([name, value]) => `${name}=${value}`),
     Labels: { ...noLabels, ...labelsOf(server, release), [projectLabel]: release.projectId, ...request.labels },
     NetworkingConfig: network.endpoints(dialogue === null ? release.internalName : null),
-    // The check of the image is for the app that takes connections. Another command of the image would never pass it.
+    // The image's check is for the app that takes connections. Another command would never pass it.
     ...(release.internalName === null ? unchecked : seldom(config?.Healthcheck)),
     ...(dialogue === null ? {} : { ...attached, ...unchecked, Tty: dialogue.tty }),
     HostConfig: hostConfigOf(request),
@@ -85,7 +78,7 @@ function variablesOf({ release, config, command, port }: ContainerRequest): Read
   const place = placeOf(config?.Labels)
   if (place !== null) {
     const { id, variables, volumes } = release
-    // Containers have no cache, because they build nothing.
+    // Containers build nothing, so they have no cache.
     const paths = { ...place, cache: place.temporary }
     const { memoryBytes } = release.limits
     const scope = { kind: 'app', port } as const
@@ -104,14 +97,12 @@ function variablesOf({ release, config, command, port }: ContainerRequest): Read
   }
 }
 
-/** The engine starts a program for each health check, which does not count as a program of the app. */
+/** The engine starts a program for each health check, which does not count as the app's. */
 const shortestIntervalNs = 5e9
 
-/** Returns the settings that reduce the frequency of health checks, when the image checks too often. */
 function seldom(check: NonNullable<ContainerRequest['config']>['Healthcheck']): object {
   const times = { Interval: check?.Interval ?? 0, StartInterval: check?.StartInterval ?? 0 }
-  // Zero stands for the default of the engine. A negative time, which only a forged image has, makes the engine check
-  // again immediately.
+  // Zero is the engine's default. A negative time, only in a forged image, makes the engine check again immediately.
   const short = Object.entries(times).filter(([, time]) => time !== 0 && time < shortestIntervalNs)
   if (short.length === 0) return {}
   return { Healthcheck: Object.fromEntries(short.map(([name]) => [name, shortestIntervalNs])) }
@@ -120,10 +111,10 @@ function seldom(check: NonNullable<ContainerRequest['config']>['Healthcheck']): 
 const unchecked = { Healthcheck: { Test: ['NONE'] } }
 const attached = { AttachStdin: true, AttachStdout: true, AttachStderr: true, OpenStdin: true, StdinOnce: true }
 
-/** In-memory folders for the paths where programs write by default, as for builds and processes. */
+/** Programs write here by default, as in builds and processes. */
 const inMemory = Object.fromEntries(['/tmp', '/run'].map((folder) => [folder, 'rw,nosuid,nodev,size=64m,mode=1777']))
 
-/** The default of the kernel. */
+/** The kernel's default. */
 const cpuPeriodMicros = 100_000
 
 function hostConfigOf({ release: { limits }, command, network, volumes = [], dialogue }: ContainerRequest): HostConfig {
@@ -134,7 +125,7 @@ function hostConfigOf({ release: { limits }, command, network, volumes = [], dia
     Memory: limits.memoryBytes,
     // No additional swap.
     MemorySwap: limits.memoryBytes,
-    // The engine refuses a `NanoCpus` above the CPUs of the machine, which a plan may allow.
+    // The engine refuses a `NanoCpus` above the machine's CPUs, which a plan may allow.
     CpuPeriod: cpuPeriodMicros,
     CpuQuota: Math.round(limits.cpus * cpuPeriodMicros),
     PidsLimit: mostProcesses,
@@ -143,7 +134,7 @@ function hostConfigOf({ release: { limits }, command, network, volumes = [], dia
     CapDrop: ['ALL'],
     CapAdd: capabilities,
     SecurityOpt: ['no-new-privileges'],
-    // An init process, which waits for orphans and forwards signals.
+    // Waits for orphans and forwards signals.
     Init: true,
     IpcMode: 'private',
     CgroupnsMode: 'private',
@@ -185,7 +176,7 @@ const isSame = (some: readonly string[], others: readonly string[]): boolean =>
     .sort()
     .join() === [...others].sort().join()
 
-/** The label of an image from a release that was built in folders: the paths that its commands know. */
+/** The paths that the commands of a release from folders know. */
 export const placeLabel = 'app.fairlead.place'
 
 const absolute = z.string().startsWith('/')

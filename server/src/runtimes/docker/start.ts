@@ -19,17 +19,12 @@ export interface StartParts {
   readonly volumes: Volumes
 }
 
-/** A started instance, and its exit when its command could not start. */
+/** `exit` is set when the command could not start. */
 export interface Started {
   readonly instance: ContainerInstance
   readonly exit: Exit | null
 }
 
-/**
- * Makes a container from the image of the release and starts it.
- *
- * @param unit the name of the instance
- */
 export async function startContainer(
   parts: StartParts,
   release: Release,
@@ -83,7 +78,7 @@ export async function assertConfined(
   if (problem !== null) throw new Error(`the engine has not made the container as it was asked to: ${problem}`)
 }
 
-/** Refusals of the engine that the image causes. The words of the engine would contain paths of this machine. */
+/** The image causes these refusals. The engine's words contain paths of this machine. */
 const faults: readonly { readonly words: RegExp; readonly code: number; readonly line: string }[] = [
   {
     words: /mount a directory onto a file/i,
@@ -112,13 +107,13 @@ const faults: readonly { readonly words: RegExp; readonly code: number; readonly
   },
 ]
 
-/** Returns the fault of the release that prevented the start of a container; null for any other failure. */
+/** Returns the release's fault; null for any other failure. */
 export function imageFault(error: unknown): { readonly code: number; readonly line: string } | null {
   if (error instanceof VolumesNeedRoot) {
     return { code: 126, line: `Fairlead: ${error.message}. Ask the operator, or remove "volumes".` }
   }
   if (!(error instanceof EngineError) || error.status === null) return null
-  // Other failures of the engine contain such words, too, but not when it runs the program.
+  // Other failures contain such words, too, but not when the engine runs the program.
   const isStart = /OCI runtime|runc|no command specified|unable to find|no matching entries/i.test(error.detail)
   return isStart ? (faults.find(({ words }) => words.test(error.detail)) ?? null) : null
 }
@@ -126,12 +121,11 @@ export function imageFault(error: unknown): { readonly code: number; readonly li
 export const runtimeName = 'docker'
 
 export interface ContainerInstance {
-  /** The id of the container. */
   readonly container: string
   readonly releaseId: string
-  /** The value of `PORT`. */
+  /** `PORT`. */
   readonly port: number
-  /** The port that serves the instance in place of `PORT`. */
+  /** Serves the instance in place of `PORT`. */
   readonly servedPort?: number
 }
 

@@ -1,6 +1,5 @@
 import type { Readable } from 'node:stream'
 
-/** One write of a program in a container. */
 export interface OutputFrame {
   readonly stream: 'stdout' | 'stderr'
   readonly bytes: Buffer
@@ -8,10 +7,7 @@ export interface OutputFrame {
 
 const headerBytes = 8
 const standardError = 2
-/**
- * The engine cuts lines after 16 KiB and adds a time. Frames of commands are as long as the reads of the engine, 32
- * KiB.
- */
+/** The engine cuts lines after 16 KiB and adds a time. Frames of commands are as long as the engine's reads, 32 KiB. */
 const mostFrameBytes = 1_048_576
 
 /** Like `readBatches`, but frame by frame. */
@@ -20,10 +16,10 @@ export async function* readFrames(from: Readable): AsyncGenerator<OutputFrame> {
 }
 
 /**
- * Splits the output of a program without a terminal into frames. Each batch contains the frames that have arrived. A
- * frame has a header of eight bytes: the number of the stream, three zeros, and the length as a big-endian number.
+ * Splits the output of a program without a terminal. A batch has the frames that have arrived. A frame has a header of
+ * eight bytes: the stream's number, three zeros, and the length in big-endian. An incomplete last frame is dropped.
  *
- * @throws Error when the stream does not consist of such frames; an incomplete last frame is dropped without an error
+ * @throws Error for other input
  */
 export async function* readBatches(from: Readable): AsyncGenerator<OutputFrame[]> {
   let rest: Buffer = Buffer.alloc(0)
@@ -45,8 +41,8 @@ export async function* readBatches(from: Readable): AsyncGenerator<OutputFrame[]
 }
 
 /**
- * The longest line of JSON. BuildKit sends up to 16 MiB, in base64, when several steps print much at the same time. The
- * messages of the engine have some hundred bytes.
+ * BuildKit sends up to 16 MiB, in base64, when several steps print much at once. The engine's messages have some
+ * hundred bytes.
  */
 const mostLineBytes = 24 * 1_048_576
 

@@ -15,26 +15,22 @@ import type { Engine } from './client.ts'
 import { EngineError } from './errors.ts'
 import { labelsOf, noLabels } from './names.ts'
 
-/** A volume in a container, in the words of the engine. */
 export interface VolumeMount {
   readonly Type: 'bind'
-  /** The folder of the volume on this machine. */
   readonly Source: string
-  /** The path of the volume in the container. */
   readonly Target: string
 }
 
 export interface Volumes {
   /**
-   * Makes the missing volumes of a release and returns all of them. A new volume gets a copy of the content that the
-   * image has at its path.
+   * Makes missing volumes and returns all of them. A new volume starts with the image's content at its path.
    *
    * @throws VolumesNeedRoot for a release with volumes, when the server is not root
    */
   ready(release: Release, image: string): Promise<readonly VolumeMount[]>
 }
 
-/** Containers make files of any user, and a server without root could neither measure nor remove them. */
+/** Containers make files of any user, which a server without root could neither measure nor remove. */
 export class VolumesNeedRoot extends Error {
   override readonly name = 'VolumesNeedRoot'
 }
@@ -44,7 +40,6 @@ export interface VolumesOptions {
   readonly containers: Pick<Containers, 'create' | 'remove'>
   readonly server: string
   readonly waiters: Pick<Waiters, 'during'>
-  /** The folder of all apps in the data directory. */
   readonly apps: string
   readonly fence: () => void
 }
@@ -83,7 +78,7 @@ async function make(
   await chmod(dirname(folder), modes.volumes)
   await chmod(folder, modes.volume)
   if (await exists(files)) return
-  // A killed server has left its copy.
+  // Left by a killed server.
   for (const name of await foldersIn(folder)) await removeFolder(join(folder, name))
   const fresh = join(folder, `new-${randomUUID()}`)
   await mkdir(fresh)
@@ -131,7 +126,7 @@ async function unpack(archive: Readable, folder: string): Promise<void> {
   const args = ['--extract', '--file=-', '--preserve-permissions', '--same-owner', '--numeric-owner']
   const tar = startProcess('tar', args, { ...options, stdio: ['pipe', 'ignore', 'ignore'] })
   if (tar.stdin === null) throw new Error('tar has no input')
-  // Waits for both, because each may fail first.
+  // Each may fail first.
   await Promise.all([pipeline(archive, tar.stdin), assertEnded('tar', once(tar, 'close'))])
   // A volume contains only files, folders and links.
   const kinds = ['(', '-type', 'b', '-o', '-type', 'c', ')', '-delete']

@@ -4,9 +4,9 @@ import type { AddressRange } from '../../platform/config.ts'
 /** Apps and builds may reach different addresses, so the names of their interfaces differ. */
 export type NetworkKind = 'app' | 'build'
 
-/** A network of four IPv4 addresses in the range. The host has the second address, the app or build the third. */
+/** Four IPv4 addresses. The host has the second, the app or build the third. */
 export interface Subnet {
-  /** Counted from the start of the range. */
+  /** From the start of the range. */
   readonly index: number
   readonly host: string
   readonly inside: string
@@ -41,19 +41,15 @@ export function ipv6Of(ipv4: string): string {
   return `fdfa:171e:ad00::${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
 }
 
-/** The names that one server uses. The data directory distinguishes the servers of a machine. */
+/** One server's names: the data directory distinguishes the servers of a machine. */
 export interface Names {
-  /** The nftables table. */
   readonly table: string
-  /** The prefix of the names of its network namespaces. */
   readonly namespaces: string
-  /** The prefix of the names of its interfaces. */
   readonly interfaces: string
-  /** The prefix of the names of the bridges of its containers. They have a separate table. */
+  /** The prefix of its containers' bridges, which have a separate table. */
   readonly others: string
 }
 
-/** @param dataDirectory an absolute path */
 export function namesOf(dataDirectory: string): Names {
   const hash = hashOf(dataDirectory)
   return {
@@ -64,17 +60,12 @@ export function namesOf(dataDirectory: string): Names {
   }
 }
 
-/** The names that one server uses for containers. */
 export interface BridgeNames {
-  /** The nftables table. */
   readonly table: string
-  /** The prefix of the names of its bridges. */
   readonly interfaces: string
-  /** The prefix of the names of the interfaces of its processes. */
   readonly others: string
 }
 
-/** @param dataDirectory an absolute path */
 export function bridgeNamesOf(dataDirectory: string): BridgeNames {
   const processes = namesOf(dataDirectory)
   return {
@@ -90,7 +81,6 @@ const hashOf = (dataDirectory: string): string => createHash('sha256').update(da
 export const interfaceName = ({ interfaces }: Pick<Names, 'interfaces'>, kind: NetworkKind, index: number): string =>
   `${interfaces}${kind[0]}${hex(index)}`
 
-/** Returns the name of a namespace. It contains the owner and the index of the addresses. */
 export const namespaceName = (
   { namespaces }: Pick<Names, 'namespaces'>,
   owner: { readonly id: string; readonly kind: NetworkKind },

@@ -8,9 +8,9 @@ import { ignoreMissing, runTool, type Tools } from './tools.ts'
 type TableNames = Pick<Names, 'table' | 'interfaces' | 'others'>
 
 /**
- * Sets the rules of the host, in place of earlier rules, and enables forwarding.
+ * Replaces the host's rules and enables forwarding.
  *
- * @param known.ports published ports, in addition to the ports in the earlier rules
+ * @param known.ports published ports, besides the ports in the earlier rules
  * @param known.members the networks that reach each other
  */
 export async function setHostTable(
@@ -77,7 +77,6 @@ export async function policyOf({
 
 type PassageNames = Pick<Names, 'table' | 'interfaces'>
 
-/** A chain of another program. */
 interface Chain {
   readonly family: string
   readonly table: string
@@ -100,7 +99,6 @@ async function openPassage({ nft }: Pick<Tools, 'nft'>, names: PassageNames): Pr
   }
 }
 
-/** Removes what `openPassage` has added. */
 async function closePassage({ nft }: Pick<Tools, 'nft'>, names: PassageNames): Promise<void> {
   const close = async (chain: Chain): Promise<void> => {
     for (const handle of await ownRules({ nft }, chain, names)) {
@@ -126,7 +124,6 @@ function dropping(printed: string, { table }: PassageNames): Chain[] {
   })
 }
 
-/** Returns the handles of this server's rules in a chain. */
 async function ownRules({ nft }: Pick<Tools, 'nft'>, chain: Chain, { table }: PassageNames): Promise<number[]> {
   const printed = await runTool(nft, ['-j', '-a', 'list', 'chain', ...nameOf(chain)])
   const { nftables } = JSON.parse(printed) as { nftables: { rule?: { handle: number; comment?: string } }[] }

@@ -8,22 +8,20 @@ export interface PortRange {
   readonly to: number
 }
 
-/** A service that the operator has configured, on this machine or elsewhere. */
+/** Configured by the operator, on this machine or elsewhere. */
 interface Service {
-  /** A host name or an address. */
   readonly host: string
   readonly port: number
 }
 
-/** The addresses that apps and builds may connect to, in addition to the internet. */
+/** What apps and builds may reach besides the internet. */
 export interface Reach {
-  /** Ports of this machine that they reach at 127.0.0.1, as without a separate network. */
+  /** Reached at 127.0.0.1, as without a separate network. */
   readonly loopback: readonly PortRange[]
-  /** The subset of `loopback` whose programs accept connections only from 127.0.0.1. */
+  /** The part of `loopback` whose programs accept connections only from 127.0.0.1. */
   readonly localOnly: readonly PortRange[]
-  /** Ports on the other addresses of this machine. */
   readonly direct: readonly PortRange[]
-  /** The port range of apps: a port is reachable after the gateway has opened it. `null` where apps have no ports. */
+  /** A port is reachable after the gateway has opened it. `null` where apps have no ports. */
   readonly apps: { readonly ports: PortRange; readonly at: 'loopback' | 'direct' } | null
   readonly services: readonly Service[]
   /** Proxies and package mirrors, only for builds. */
@@ -32,7 +30,6 @@ export interface Reach {
   readonly outbound: { readonly mode: 'public' | 'any'; readonly allow: readonly string[] }
 }
 
-/** A service at an IPv4 address. */
 export interface Address {
   readonly address: string
   readonly port: number
@@ -76,7 +73,7 @@ export function joined(ranges: readonly PortRange[]): PortRange[] {
   return all
 }
 
-/** The settings files of the package managers and the Docker engine of this machine. Builds read them. */
+/** Builds read these settings of package managers and the Docker engine. */
 const packageSettings = [
   '/etc/npmrc',
   '/usr/etc/npmrc',
@@ -86,13 +83,11 @@ const packageSettings = [
   '/etc/docker/daemon.json',
 ]
 
-/** The settings that decide what apps and builds may reach. */
 export type ReachConfig = Pick<
   Config,
   'host' | 'port' | 'apps' | 'edge' | 'databases' | 'deploys' | 'outbound' | 'publicAddress' | 'localMode'
 >
 
-/** Returns the services that apps and builds may reach with this configuration, at the addresses that users know. */
 export async function configuredReach(config: ReachConfig): Promise<Reach> {
   const { apps, databases, deploys, outbound } = config
   const own = [one(config.port), ...(apps.mode === 'ports' ? [] : [one(apps.gatewayPort)])]
@@ -131,11 +126,9 @@ function databaseService(url: string): Service {
 
 const one = (port: number): PortRange => ({ from: port, to: port })
 
-/** A resolver of this machine, for programs in separate networks. */
 export interface Resolver {
-  /** The address in /etc/resolv.conf. */
   readonly named: string
-  /** The destination of requests; loopback when the resolver runs on this machine. */
+  /** Where requests go; loopback when the resolver runs on this machine. */
   readonly address: string
 }
 
@@ -148,10 +141,7 @@ export async function readResolvers(): Promise<Resolver[]> {
   return resolversOf(own, upstream)
 }
 
-/**
- * @param upstream the text of the file in which systemd-resolved names its upstream servers; empty without
- *   systemd-resolved
- */
+/** @param upstream the file in which systemd-resolved names its upstream servers; empty without it */
 export function resolversOf(resolvConf: string, upstream: string): Resolver[] {
   const asked = nameservers(upstream).find((address) => !isLoopback(address))
   return nameservers(resolvConf).map((named) => ({

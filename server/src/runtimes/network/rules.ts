@@ -3,7 +3,7 @@ import { specialIpv4 } from '../../platform/outbound.ts'
 import { cidrOf, type Names, type Subnet } from './addresses.ts'
 import { type Address, isLoopback, joined, loopbackPorts, type PortRange, type Reach, type Resolver } from './reach.ts'
 
-/** The input for the rules, with all names resolved. */
+/** With all names resolved. */
 export interface Policy {
   readonly range: AddressRange
   readonly reach: Reach
@@ -12,17 +12,14 @@ export interface Policy {
   readonly mirrors: readonly Address[]
 }
 
-/** The construction of the networks of a range. */
+/** How a range's networks are built. */
 export type Medium =
   /** Each network has one member and a separate interface. */
   | 'links'
   /** The members of a network share a bridge. Its packets pass the rules where `br_netfilter` is loaded. */
   | 'bridges'
 
-/**
- * Metadata services of cloud providers answer on link-local addresses. The rules refuse them even where private
- * addresses are allowed.
- */
+/** Cloud providers' metadata services answer here. Always refused, even where private addresses are allowed. */
 export const linkLocal = '169.254.0.0/16'
 export const dns = 'meta l4proto { tcp, udp } th dport 53'
 
@@ -57,7 +54,7 @@ export function hostRules(
     'fib daddr type != local accept',
     ...toLoopback(network, names, policy),
     '}',
-    // The access rules of PostgreSQL allow only loopback.
+    // PostgreSQL's access rules allow only loopback.
     'chain arriving { type nat hook input priority 100; policy accept;',
     ...rule(
       ports(policy.reach.localOnly),
@@ -68,7 +65,7 @@ export function hostRules(
     'chain forward { type filter hook forward priority filter; policy accept;',
     `oifname ${own} ct state established,related accept`,
     ...between(own, others),
-    // Packets to a removed network would leave the machine by its default route.
+    // Packets to a removed network would leave by the default route.
     `iifname ${others} ip daddr ${network} reject`,
     `oifname ${own} drop`,
     `iifname != ${own} accept`,
@@ -77,7 +74,7 @@ export function hostRules(
     ...toOtherRuntime(own, others),
     ...outside(network, names, policy),
     '}',
-    // Packets from the machine itself would do the same.
+    // So would packets from the machine itself.
     'chain output { type filter hook output priority filter; policy accept;',
     `ip daddr ${network} oifname != "lo" oifname != "${interfaces.slice(0, 2)}*" reject`,
     '}',
@@ -86,125 +83,6 @@ export function hostRules(
     `ip saddr ${network} iifname ${own} oifname != ${own} oifname != ${others} masquerade`,
     '}',
     '}',
-    '',
-  ].join('\n')
-}
-
-/** Filters connections to services of this machine. */
-function inputChain(own: string, network: string, { reach, resolvers }: Policy, member: string): string[] {
-  return [
-    'chain input { type filter hook input priority filter; policy accept;',
-    `iifname != ${own} accept`,
-    'ct state established,related accept',
-    'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept',
-    // Only TCP counts, because DNS over UDP never ends a connection.
-    ...rule(ports(reach.localOnly), (set) => `tcp dport ${set} update @logins { ${member} ${loginsBeginning} } drop`),
-    ...rule(
-      ports(reach.localOnly),
-      (set) => `tcp dport ${set} add @sessions { ${member} ct count over ${sessionsEach} } reject with tcp reset`,
-    ),
-    `meta l4proto tcp add @busy { ${member} ct count over ${connectionsEach} } reject with tcp reset`,
-    'ip daddr 127.0.0.0/8 ct status dnat accept',
-    ...rule(addresses(resolvers), (set) => `ip daddr ${set} ${dns} accept`),
-    ...rule(ports(reach.direct), (set) => `ip daddr != ${network} tcp dport ${set} accept`),
-    ...(reach.apps?.at === 'direct' ? [`ip daddr != ${network} tcp dport @apps accept`] : []),
-    ...refusal,
-    '}',
-  ]
-}
-
-const bridgeMember = 'iifname . ip saddr'
-
-/** The differences between the rules for networks with one member and for networks with several. */
-const mediums: Readonly<Record<Medium, MediumRules>> = {
-  links: {
-    member: 'iifname',
-    memberType: 'ifname',
-    between: (own, others) => [
-      `iifname ${own} oifname ${own} ${toProjects}`,
-      `iifname ${own} oifname ${others} ct state established,related accept`,
-      `iifname ${own} oifname ${others} ${toProjects}`,
-      `iifname ${own} oifname ${others} reject`,
-      `iifname ${others} oifname ${own} ${toProjects}`,
-    ],
-    toOtherRuntime: () => [],
-    keepSource: () => [],
-    arriving: () => [],
-  },
-  bridges: {
-    member: bridgeMember,
-    memberType: 'ifname . ipv4_addr',
-    // The route to the sender leads out by the incoming interface: both ends are in the same network.
-    between: (own, others) => {
-      const inside = `iifname ${own} fib daddr . iif oif exists`
-      return [
-        `${inside} update @beginning { ${bridgeMember} ${beginning} } reject`,
-        `${inside} accept`,
-        // The rules of processes have already accepted packets from there.
-        `iifname ${others} oifname ${own} accept`,
-      ]
-    },
-    // The rules of processes decide about these packets.
-    toOtherRuntime: (own, others) => [`meta nfproto ipv4 iifname ${own} oifname ${others} accept`],
-    // The engine masquerades packets that leave its bridges: a process would mistake a container for the gateway.
-    keepSource: (own, others) => [
-      'chain keep_source { type nat hook postrouting priority srcnat - 1; policy accept;',
-      `iifname ${own} oifname ${others} snat ip to ip saddr`,
-      '}',
-    ],
-    // The kernel would track these packets before any rule could refuse them.
-    arriving: (own) => [
-      'chain untracked { type filter hook prerouting priority raw; policy accept;',
-      `iifname ${own} meta pkttype { broadcast, multicast } notrack`,
-      '}',
-    ],
-  },
-}
-
-interface MediumRules {
-  /** The nftables key that identifies a member, whose connections are counted. */
-  readonly member: string
-  readonly memberType: string
-  /** Rules between the apps of a project, for processes and containers. */
-  readonly between: (own: string, others: string) => readonly string[]
-  /** Rules for packets to apps of the other runtime, after the count of connections. */
-  readonly toOtherRuntime: (own: string, others: string) => readonly string[]
-  /** Chains that keep the sender address of packets to the other runtime. */
-  readonly keepSource: (own: string, others: string) => readonly string[]
-  /** Chains for incoming packets, before connection tracking. */
-  readonly arriving: (own: string) => readonly string[]
-}
-
-function hostSets({ services, mirrors }: Policy, opened: readonly number[], member: string): string[] {
-  return [
-    ...addressSet('services', services),
-    ...addressSet('mirrors', mirrors),
-    'set apps { type inet_service;',
-    ...(opened.length === 0 ? [] : [`elements = { ${opened.join(', ')} }`]),
-    '}',
-    `set busy { type ${member}; size 65535; flags dynamic; }`,
-    `set sessions { type ${member}; size 65535; flags dynamic; }`,
-    `set logins { type ${member}; size 65535; flags dynamic; timeout 1h; }`,
-    `set beginning { type ${member}; size 65535; flags dynamic; timeout 1h; }`,
-  ]
-}
-
-/** Returns the command that adds the opened port of an app to the host's rules. */
-export const openedRule = ({ table }: Pick<Names, 'table'>, port: number): string =>
-  `add element inet ${table} apps { ${port} }\n`
-
-/** Returns the opened ports in the host's rules, as `nft -j list set` prints them. */
-export function openedPorts(printed: string): number[] {
-  const { nftables } = JSON.parse(printed) as { nftables: { set?: { elem?: unknown[] } }[] }
-  return nftables.flatMap(({ set }) => set?.elem ?? []).filter((port) => typeof port === 'number')
-}
-
-/** Returns the commands that replace the mirrors in the host's rules. */
-export function mirrorRules({ table }: Pick<Names, 'table'>, mirrors: readonly Address[]): string {
-  const elements = mirrors.map(({ address, port }) => `${address} . ${port}`)
-  return [
-    `flush set inet ${table} mirrors`,
-    ...(elements.length === 0 ? [] : [`add element inet ${table} mirrors { ${elements.join(', ')} }`]),
     '',
   ].join('\n')
 }
@@ -247,7 +125,123 @@ export function insideRules(link: string, { host }: Subnet, { reach, resolvers, 
   ].join('\n')
 }
 
-/** Requests for the loopback of this machine arrive at the host end of a network. */
+/** Returns the commands that replace the mirrors in the host's rules. */
+export function mirrorRules({ table }: Pick<Names, 'table'>, mirrors: readonly Address[]): string {
+  const elements = mirrors.map(({ address, port }) => `${address} . ${port}`)
+  return [
+    `flush set inet ${table} mirrors`,
+    ...(elements.length === 0 ? [] : [`add element inet ${table} mirrors { ${elements.join(', ')} }`]),
+    '',
+  ].join('\n')
+}
+
+/** Returns the opened ports in the host's rules, as `nft -j list set` prints them. */
+export function openedPorts(printed: string): number[] {
+  const { nftables } = JSON.parse(printed) as { nftables: { set?: { elem?: unknown[] } }[] }
+  return nftables.flatMap(({ set }) => set?.elem ?? []).filter((port) => typeof port === 'number')
+}
+
+function inputChain(own: string, network: string, { reach, resolvers }: Policy, member: string): string[] {
+  return [
+    'chain input { type filter hook input priority filter; policy accept;',
+    `iifname != ${own} accept`,
+    'ct state established,related accept',
+    'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept',
+    // Only TCP, because DNS over UDP never ends a connection.
+    ...rule(ports(reach.localOnly), (set) => `tcp dport ${set} update @logins { ${member} ${loginsBeginning} } drop`),
+    ...rule(
+      ports(reach.localOnly),
+      (set) => `tcp dport ${set} add @sessions { ${member} ct count over ${sessionsEach} } reject with tcp reset`,
+    ),
+    `meta l4proto tcp add @busy { ${member} ct count over ${connectionsEach} } reject with tcp reset`,
+    'ip daddr 127.0.0.0/8 ct status dnat accept',
+    ...rule(addresses(resolvers), (set) => `ip daddr ${set} ${dns} accept`),
+    ...rule(ports(reach.direct), (set) => `ip daddr != ${network} tcp dport ${set} accept`),
+    ...(reach.apps?.at === 'direct' ? [`ip daddr != ${network} tcp dport @apps accept`] : []),
+    ...refusal,
+    '}',
+  ]
+}
+
+const bridgeMember = 'iifname . ip saddr'
+
+/** How rules differ between networks with one member and with several. */
+const mediums: Readonly<Record<Medium, MediumRules>> = {
+  links: {
+    member: 'iifname',
+    memberType: 'ifname',
+    between: (own, others) => [
+      `iifname ${own} oifname ${own} ${toProjects}`,
+      `iifname ${own} oifname ${others} ct state established,related accept`,
+      `iifname ${own} oifname ${others} ${toProjects}`,
+      `iifname ${own} oifname ${others} reject`,
+      `iifname ${others} oifname ${own} ${toProjects}`,
+    ],
+    toOtherRuntime: () => [],
+    keepSource: () => [],
+    arriving: () => [],
+  },
+  bridges: {
+    member: bridgeMember,
+    memberType: 'ifname . ipv4_addr',
+    // The route to the sender leads out by the incoming interface: both ends are in the same network.
+    between: (own, others) => {
+      const inside = `iifname ${own} fib daddr . iif oif exists`
+      return [
+        `${inside} update @beginning { ${bridgeMember} ${beginning} } reject`,
+        `${inside} accept`,
+        // The rules of processes have accepted packets from there.
+        `iifname ${others} oifname ${own} accept`,
+      ]
+    },
+    toOtherRuntime: (own, others) => [`meta nfproto ipv4 iifname ${own} oifname ${others} accept`],
+    // The engine masquerades packets that leave its bridges: a process would mistake a container for the gateway.
+    keepSource: (own, others) => [
+      'chain keep_source { type nat hook postrouting priority srcnat - 1; policy accept;',
+      `iifname ${own} oifname ${others} snat ip to ip saddr`,
+      '}',
+    ],
+    // The kernel would track these packets before any rule could refuse them.
+    arriving: (own) => [
+      'chain untracked { type filter hook prerouting priority raw; policy accept;',
+      `iifname ${own} meta pkttype { broadcast, multicast } notrack`,
+      '}',
+    ],
+  },
+}
+
+interface MediumRules {
+  /** Identifies a member, whose connections are counted. */
+  readonly member: string
+  readonly memberType: string
+  /** Rules between the apps of a project, for processes and containers. */
+  readonly between: (own: string, others: string) => readonly string[]
+  /** Rules for packets to apps of the other runtime, after the count of connections. */
+  readonly toOtherRuntime: (own: string, others: string) => readonly string[]
+  /** Chains that keep the sender address of packets to the other runtime. */
+  readonly keepSource: (own: string, others: string) => readonly string[]
+  readonly arriving: (own: string) => readonly string[]
+}
+
+function hostSets({ services, mirrors }: Policy, opened: readonly number[], member: string): string[] {
+  return [
+    ...addressSet('services', services),
+    ...addressSet('mirrors', mirrors),
+    'set apps { type inet_service;',
+    ...(opened.length === 0 ? [] : [`elements = { ${opened.join(', ')} }`]),
+    '}',
+    `set busy { type ${member}; size 65535; flags dynamic; }`,
+    `set sessions { type ${member}; size 65535; flags dynamic; }`,
+    `set logins { type ${member}; size 65535; flags dynamic; timeout 1h; }`,
+    `set beginning { type ${member}; size 65535; flags dynamic; timeout 1h; }`,
+  ]
+}
+
+/** Returns the command that adds the opened port of an app to the host's rules. */
+export const openedRule = ({ table }: Pick<Names, 'table'>, port: number): string =>
+  `add element inet ${table} apps { ${port} }\n`
+
+/** Requests for this machine's loopback arrive at the host's end. */
 function toLoopback(
   network: string,
   { interfaces }: Pick<Names, 'interfaces'>,
@@ -266,7 +260,7 @@ function toLoopback(
 function outside(network: string, { interfaces }: Pick<Names, 'interfaces'>, { reach, resolvers }: Policy): string[] {
   const allow = reach.outbound.allow.filter((entry) => !entry.includes(':'))
   return [
-    // The networks have only IPv4 addresses. Ports that other rules forward lead to services of this machine.
+    // The networks have only IPv4. Ports that other rules forward lead to services of this machine.
     'meta nfproto ipv6 reject',
     'ct status dnat reject',
     `ip daddr ${network} reject`,
@@ -306,14 +300,12 @@ export const ports = (ranges: readonly PortRange[]): string[] => joined(ranges).
 export const rule = (elements: readonly string[], text: (set: string) => string): string[] =>
   elements.length === 0 ? [] : [text(`{ ${elements.join(', ')} }`)]
 
-/** A network of a project. The networks of a project reach each other. */
+/** A project's networks reach each other. */
 export interface ProjectMember {
   readonly projectId: string
-  /** The IPv4 address inside the network. */
   readonly address: string
-  /** The interface of the host that leads to the network. */
   readonly link: string
-  /** The bridge of the containers of the project. Networks and bridge reach each other; null without containers. */
+  /** Networks and containers of a project reach each other; null without containers. */
   readonly bridge: string | null
 }
 
@@ -345,7 +337,6 @@ function elementsOf(projectId: string, members: readonly Pick<ProjectMember, 'li
   return [...interfaces].map((each) => `"${each}" : jump ${projectId}`)
 }
 
-/** Sends packets from the networks and the bridge of a project into the chain of the project. */
 const toProjects = 'iifname vmap @projects'
 
 /**
@@ -365,15 +356,11 @@ export function memberRules({ table }: TableNames, member: ProjectMember): strin
   ].join('\n')
 }
 
-/** Returns the commands that remove the bridge of its containers from a project. */
+/** Removes the bridge of a project's containers. */
 export const formerBridgeRules = ({ table }: TableNames, bridge: string): string =>
   `delete element inet ${table} projects { "${bridge}" }\n`
 
-/**
- * Returns the commands that remove a network from its project.
- *
- * @param isLast true for the last network of the project: removes the chain, too. The caller removes the bridge before
- */
+/** @param isLast removes the project's chain, too. The caller removes the bridge before */
 export function formerMemberRules(
   { table }: TableNames,
   { projectId, address, link }: Omit<ProjectMember, 'bridge'>,
@@ -389,8 +376,8 @@ export function formerMemberRules(
 }
 
 /**
- * Accepts new connections to the other networks and the containers of the project, at the same rate as to the outside.
- * Separate rules count the connections of containers.
+ * Accepts connections to the project's networks and containers, at the rate for the outside. Separate rules count the
+ * connections of containers.
  */
 const chain = (projectId: string, bridge: string | null): string[] => [
   'meta nfproto != ipv4 return',
@@ -406,22 +393,22 @@ function checked(projectId: string): string {
 }
 
 /**
- * The most open connections of a network to the services of this machine: PostgreSQL, the API and the gateway have room
- * for a limited number in total.
+ * Open connections of a network to services of this machine: PostgreSQL, the API and the gateway have room for a
+ * limited total.
  */
 export const connectionsEach = 200
 /**
- * The most open connections of a network to PostgreSQL, where a connection before login occupies a session. No plan
- * allows more for a database.
+ * Open connections of a network to PostgreSQL, where a connection before login occupies a session. No plan allows more
+ * for a database.
  */
 export const sessionsEach = 100
 /**
- * The most new connections of a network to the outside: the kernel remembers the connections of all networks in one
- * table, and an ended connection for two minutes.
+ * New connections of a network to the outside: the kernel remembers all connections in one table, and an ended one for
+ * two minutes.
  */
 export const beginning = 'limit rate over 100/second burst 2000 packets'
 /**
- * The most new connections of a network to PostgreSQL, which starts a process for each. Further connections are
- * dropped, so the client tries again a second later.
+ * New connections of a network to PostgreSQL, which starts a process for each. Others are dropped, so clients try again
+ * a second later.
  */
 export const loginsBeginning = 'limit rate over 100/second burst 200 packets'

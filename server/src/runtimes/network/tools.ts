@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startProcess } from '../../platform/processes.ts'
 
-/** The absolute paths of `ip` (iproute2), `nft` (nftables), `nsenter` (util-linux) and `cp` (coreutils). */
+/** `ip` (iproute2), `nft` (nftables), `nsenter` (util-linux) and `cp` (coreutils), as absolute paths. */
 export interface Tools {
   readonly ip: string
   readonly nft: string
@@ -12,7 +12,7 @@ export interface Tools {
   readonly cp: string
 }
 
-/** A system program ended with an error; `message` contains its error output. */
+/** The message contains the program's error output. */
 export class ToolError extends Error {
   override readonly name = 'ToolError'
 }
@@ -25,8 +25,7 @@ export function ignoreMissing(error: unknown): void {
 const timeoutMs = 60_000
 
 /**
- * Runs a system program with this input and resolves with its output. Rejects with a `ToolError` unless the exit code
- * is 0.
+ * Returns the output. Rejects with a `ToolError` unless the exit code is 0.
  *
  * @param files texts that the program and its children read at `inputPath`
  */
@@ -49,7 +48,6 @@ export async function runTool(
   }
 }
 
-/** Returns the path at which a program reads the file with this index in the `files` of `runTool`. */
 export const inputPath = (index: number): string => `/proc/self/fd/${index + 3}`
 
 async function namelessFile(text: string): Promise<FileHandle> {

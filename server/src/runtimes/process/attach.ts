@@ -10,10 +10,7 @@ import type { CommandStarter, Launch } from './launch.ts'
 import type { LocalRelease } from './release-folders.ts'
 import { hasTerminals, openTerminal, type Terminal } from './terminal/terminal.ts'
 
-/**
- * Every process of a one-off command carries the id of the command in this variable: the server finds stray processes
- * by it.
- */
+/** The server finds stray processes of a one-off command by this variable. */
 const commandMarker = 'FAIRLEAD_COMMAND_ID'
 
 const stopGraceMs = 5_000
@@ -24,8 +21,8 @@ export interface AttachParts {
 }
 
 /**
- * Runs a one-off command beside a running instance, in the same confinement. When `request.signal` aborts, the command
- * gets SIGTERM, then SIGKILL. Resolves when all output was passed on; the streams of the request stay open.
+ * Runs a command beside an instance, in the same confinement. When `request.signal` aborts, the command gets SIGTERM,
+ * then SIGKILL. Resolves when all output was passed on; the request's streams stay open.
  */
 export async function attach(
   { confinement, startCommand }: AttachParts,
@@ -90,7 +87,7 @@ async function runAttached({ confinement, startCommand }: AttachParts, attached:
     if (signal.aborted) terminal?.close()
     const graceMs = signal.aborted ? stopGraceMs : 0
     await killAll({ marker, leaders: [launched.process] }, { graceMs })
-    // An escaped process may keep the output open. In that case the signal of the request ends the wait.
+    // An escaped process may keep the output open. Then the request's signal ends the wait.
     await endedOrAborted(streams.passedOn, signal)
     return { ...(await launched.exited), exceeded: null }
   } finally {

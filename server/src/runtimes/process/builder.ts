@@ -33,7 +33,6 @@ import { readTools, writeTools } from './toolchain/record.ts'
 import type { Toolchains } from './toolchain/toolchains.ts'
 
 export interface BuilderParts {
-  /** The folder of all apps. */
   readonly apps: string
   readonly locate: (release: Release) => Promise<LocalRelease>
   readonly caches: Pick<Caches, 'use' | 'isInUse'>
@@ -45,7 +44,7 @@ export interface BuilderParts {
   readonly toolchains: Pick<Toolchains, 'equip'>
   readonly marks: Pick<ProcessMarks, 'markerOf'>
   readonly quotas: Pick<Quotas, 'make' | 'makeCache'>
-  /** The variables of the operator for builds, such as a registry. */
+  /** The operator's variables, such as a registry. */
   readonly buildEnvironment: Readonly<Record<string, string>>
 }
 
@@ -91,7 +90,6 @@ export function createBuilder(parts: BuilderParts): Builder {
   }
 }
 
-/** Runs `steps`. Ends the commands that `steps` did not wait for. */
 async function withCommands<T>(
   run: RunCommand,
   signal: AbortSignal,
@@ -135,7 +133,7 @@ async function runStep(
   } finally {
     endWatch()
   }
-  // Left-over processes would hold the files and the memory of the build for ever.
+  // Otherwise such processes would hold the build's files and memory for ever.
   const left = { marker: marks.markerOf(release.id, release.user?.uid), leaders: [launched.process] }
   await Promise.all([confinement.kill(release.id, 'build'), killAll(left, { graceMs: 0, fence: confinement.fence })])
   const exit = await launched.exited
@@ -144,24 +142,21 @@ async function runStep(
   return { ...exit, exceeded: exit.code === 0 ? null : await confinement.exceeded(release.id, 'build', memoryBytes) }
 }
 
-/** Gives running apps priority over a build. */
 function lowerPriority(pid: number): void {
   try {
     setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL)
   } catch {
-    // The process has already ended.
+    // The process has ended.
   }
 }
 
 interface CopyParts {
-  /** The folder of all apps. */
   readonly apps: string
   readonly locate: (release: Release) => Promise<LocalRelease>
   readonly confinement: Pick<Confinement, 'showsFolders'>
   readonly quotas: Pick<Quotas, 'make'>
 }
 
-/** Makes a release from the files and the programs of another release. */
 async function copyRelease(
   { apps, locate, confinement, quotas }: CopyParts,
   from: ReleaseRef,
@@ -188,7 +183,6 @@ const noSandbox =
   'A release is made of another one where the server has bubblewrap alone: what a build makes may name its folder. ' +
   "Ask the server's operator for it, or deploy the commit."
 
-/** A folder and its owner; null for the user of the server. */
 export interface OwnedFolder {
   readonly folder: string
   readonly user: OsUser | null
@@ -204,11 +198,11 @@ async function copyFiles(from: OwnedFolder, to: OwnedFolder, signal: AbortSignal
   const writer = startTar(['--extract', '--file=-', '--preserve-permissions'], to, signal)
   if (reader.stdout === null || writer.stdin === null) throw new Error('tar has no pipes')
   const [read, written] = [ended(reader), ended(writer)]
-  // A failed writer ends the reader, too. The status of the writer gives the reason.
+  // A failed writer ends the reader, too, and its status gives the reason.
   await pipeline(reader.stdout, writer.stdin).catch(() => undefined)
   const statuses = await Promise.all([read, written])
   signal.throwIfAborted()
-  // The app may write and remove files during the copy: tar then ends with status 1.
+  // With status 1, the app wrote or removed files during the copy.
   if (statuses[0] > 1 || statuses[1] !== 0) throw new Error(`tar ended with the codes ${statuses.join(' and ')}`)
 }
 
@@ -216,7 +210,7 @@ function startTar(args: readonly string[], { folder, user }: OwnedFolder, signal
   const stdio: ('pipe' | 'ignore')[] = args.includes('--create')
     ? ['ignore', 'pipe', 'ignore']
     : ['pipe', 'ignore', 'ignore']
-  // Processes of the same user can read this environment, and the environment of the server may contain passwords.
+  // Processes of the same user can read this environment; the server's may contain passwords.
   const env = { PATH: SYSTEM_FOLDERS.join(':') }
   return startProcess('tar', args, { cwd: folder, env, stdio, signal, ...(user === null ? {} : user) })
 }
@@ -236,10 +230,7 @@ export async function readOrigins({ origins }: Pick<ReleasePaths, 'origins'>): P
   return text === undefined || text === '' ? [] : (JSON.parse(text) as string[])
 }
 
-/**
- * Limits the number of origins: each is a link in the sandbox of every command, and a release may be the last of a long
- * series of copies.
- */
+/** Each origin is a link in the sandbox of every command, and a release may be the last of a long series of copies. */
 const mostOrigins = 16
 
 /** Returns the origins of a copy: the folder of the build, and the newest of the later folders. */

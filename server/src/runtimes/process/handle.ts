@@ -4,42 +4,38 @@ import type { Handle } from '../runtime.ts'
 
 export const runtimeName = 'process'
 
-/** A started instance as stored in a handle, so that this server and later servers find it again on this machine. */
+/** As stored in a handle, so that later servers find the instance on this machine. */
 export interface LocalInstance {
   readonly releaseId: string
-  /** Distinguishes the instances of a release in the names of groups and networks; missing for a static site. */
+  /** Distinguishes a release's instances in the names of groups and networks; missing for a static site. */
   readonly unit?: string
   readonly pid: number
-  /** The start time of `pid` in the kernel (clock ticks since boot). It reveals a reused pid. */
+  /** In clock ticks since boot. Reveals a reused pid. */
   readonly startTime: string
-  /** The id of the boot that `startTime` counts from; missing where the system has none. */
+  /** `startTime` counts from this boot; missing where the system has none. */
   readonly boot?: string
-  /** The port given to the app as `PORT`. */
+  /** `PORT`. */
   readonly port: number
-  /** The port on which the app listens and is served; missing where it is `port`. */
+  /** Where the app listens and is served; missing where it is `port`. */
   readonly servedPort?: number
-  /** The IPv4 address of the network of the instance; missing when it shares the network of the machine. */
+  /** IPv4; missing when the instance shares the machine's network. */
   readonly address?: string
-  /** The port on ::1 that leads to the network of the instance; `port` is then the port on 127.0.0.1. */
+  /** On ::1, and leads to the instance's network; `port` is then on 127.0.0.1. */
   readonly ipv6Port?: number
-  /** The process that holds the network of the instance. */
   readonly holder?: ProcessIdentity
-  /** The memory limit at the start; missing for a static site. */
+  /** At the start; missing for a static site. */
   readonly memoryBytes?: number
-  /** The uid of the user of the app, if it has one. */
   readonly uid?: number
   /** Set for a static site, which has no process: its pid is 0. */
   readonly site?: LocalSite
 }
 
 export interface LocalSite {
-  /** Distinguishes the sites of the same release. */
   readonly id: string
-  /** The absolute path of its folder, without links. */
+  /** Absolute, without links. */
   readonly folder: string
-  /** The file that contains the id while the site is served. */
+  /** Contains the id while the site is served. */
   readonly record: string
-  /** True when a fallback page answers for paths without a file. */
   readonly fallback?: true
 }
 
@@ -51,7 +47,7 @@ export const releaseOfUnit = (unit: string): string => unit.replace(/\+[\da-f]+$
 
 export const unitOf = ({ unit, releaseId }: Pick<LocalInstance, 'unit' | 'releaseId'>): string => unit ?? releaseId
 
-/** Identifies an instance without a process: no process ever has pid 0. */
+/** No process ever has pid 0. */
 export const noProcess: ProcessIdentity = { pid: 0, startTime: '' }
 
 export function toHandle({ site, holder, ...instance }: LocalInstance): Handle {

@@ -98,7 +98,6 @@ async function stop(parts: InstancesParts, instance: LocalInstance, options: Sto
   if (options.signal?.aborted === true) return
   await children.find(instance)?.exited
   if (unitOf(instance) === instance.releaseId) return
-  // The name of the instance is never used again.
   await confinement.remove(unitOf(instance))
   children.forgetEnded(instance.releaseId, unitOf(instance))
 }
@@ -146,7 +145,6 @@ interface StartParts {
   readonly startCommand: CommandStarter
   readonly ports: Ports
   readonly quotas: Pick<Quotas, 'hold'>
-  /** The `PORT` of apps in separate networks. */
   readonly portInside: number
   readonly logger: Pick<Logger, 'info'>
 }
@@ -225,16 +223,14 @@ async function startProcess(
   return launched
 }
 
-/** An instance that this server process has started. */
 export interface Child {
   readonly releaseId: string
-  /** The name of the instance. */
   readonly unit: string
   readonly process: ProcessIdentity
   readonly exited: Promise<ExitStatus>
 }
 
-/** The instances that this server process has started. The server can know only their exit status. */
+/** Only for its own children, the server learns the exit status. */
 export interface Children {
   add(child: Child): void
   find(instance: Pick<Child, 'releaseId'> & ProcessIdentity): Child | undefined
@@ -281,9 +277,8 @@ function tieToNetwork(instance: LocalInstance, exits: ExitWatch, fence: () => vo
   return instance
 }
 
-/** Notices the end of processes that are not children of this server. */
+/** For processes that are not children of this server. */
 interface ExitWatch {
-  /** Calls `onExit` once, soon after the process has ended. Returns a function that ends the watch. */
   add(process: ProcessIdentity, onExit: () => void): () => void
 }
 
@@ -292,10 +287,7 @@ interface Watched {
   readonly onExit: () => void
 }
 
-/**
- * Node reports only the end of its child processes, so the watch checks each other process. A check takes some
- * microseconds.
- */
+/** Node reports only the end of its children, so each process is checked, in some microseconds. */
 const intervalMs = 500
 
 function createExitWatch(): ExitWatch {
@@ -356,8 +348,8 @@ export async function endInstance(
 }
 
 /**
- * Ends the marked processes and the processes of control groups. Emptying the groups comes last: they still contain a
- * process that has cleared its environment and detached itself.
+ * Ends marked processes and control groups. The groups come last: they still contain a process that has cleared its
+ * environment and detached itself.
  */
 async function end(
   confinement: EndParts['confinement'],

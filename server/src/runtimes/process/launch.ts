@@ -27,31 +27,31 @@ export type Launch =
       readonly ok: true
       readonly process: ProcessIdentity
       readonly exited: Promise<ExitStatus>
-      /** Contains the streams for descriptors that are pipes. */
+      /** Has streams for descriptors that are pipes. */
       readonly child: Pick<ChildProcess, 'stdin' | 'stdout' | 'stderr' | 'unref'>
     }
-  /** `code` is as in a shell: 127 when the command does not exist, 126 when it cannot run. */
+  /** As in a shell: 127 when the command does not exist, 126 when it cannot run. */
   | { readonly ok: false; readonly code: 126 | 127; readonly message: string }
 
 interface LaunchOptions {
   readonly cwd: string
   readonly env: Record<string, string>
-  /** The folders in which the command is looked up. The PATH of the server has no influence. */
+  /** The server's PATH has no influence. */
   readonly path: readonly string[]
   readonly user: OsUser | null
-  /** A descriptor for standard output and error, three pipes, or the descriptor of a terminal. */
+  /** For standard output and error: one descriptor, three pipes, or a terminal's descriptor. */
   readonly output: number | 'pipes' | { readonly terminal: number }
   readonly entry: Entry
-  /** The program that becomes the command (`enter.ts`), at a path that the user can read. */
+  /** Becomes the command (`enter.ts`). The user can read this path. */
   readonly enter: string
   /** Called right before the start. When it throws, nothing starts. */
   readonly fence: () => void
 }
 
 /**
- * Starts a command in its own session. With a user, the command runs as the user without supplementary groups (Node
- * clears them whenever it changes the user). Never rejects because of the command. Rejects with the error of `fence`,
- * and with a `ShortageError` when the machine cannot start a process now.
+ * Starts a command in its own session and, if given, as a user without supplementary groups (Node clears them). Never
+ * rejects because of the command, but with the error of `fence`, and with a `ShortageError` when the machine cannot
+ * start a process now.
  */
 async function launch(argv: readonly [string, ...string[]], options: LaunchOptions): Promise<Launch> {
   const [command, ...args] = argv
@@ -71,7 +71,7 @@ async function launch(argv: readonly [string, ...string[]], options: LaunchOptio
     if (child.pid === undefined) {
       throw await new Promise<Error>((resolve) => child.once('error', resolve))
     }
-    // The kernel keeps an ended child until Node collects its exit status, which cannot happen in this turn.
+    // Node collects the exit status in a later turn, and the kernel keeps an ended child until then.
     const startTime = startTimeOf(child.pid) ?? ''
     await joined
     await networkReady
@@ -113,12 +113,12 @@ function spawnInSandbox(
   argv: readonly [string, ...string[]],
   { output, user, entry, enter, env }: LaunchOptions,
 ): Spawned {
-  // Bubblewrap lives on while a process that the command left behind exists. Bubblewrap carries the mark for this case.
+  // Bubblewrap lives on while a process of the command does, and is found by the mark.
   const marks = { [markVariable]: env[markVariable] ?? '' }
   const common = {
     user,
     before: [...entry.network, ...entry.prefix],
-    // A server without root enters the network of an app as the root of a namespace.
+    // A server without root enters an app's network as the root of a namespace.
     entersAsRoot: entry.network.length > 0,
     groups: entry.groups,
     marks,
@@ -172,11 +172,10 @@ function spawnEntered(file: string, args: readonly string[], options: LaunchOpti
   return child
 }
 
-/** Writes the instructions that the child reads from descriptor 3. */
 function send(child: ChildProcess, instructions: string): void {
   if (child.pid === undefined) return
   const pipe = child.stdio[3] as Writable | undefined
-  // The child may be killed before it reads the instructions.
+  // The child may be killed before it reads them.
   pipe?.on('error', () => undefined)
   pipe?.end(instructions)
 }
@@ -188,7 +187,7 @@ function describe(command: string, error: unknown): string {
   return `${command}: cannot be run: ${error instanceof Error ? error.message : String(error)}`
 }
 
-/** Starts a command of a release in its sources, with the environment and the user of the release. */
+/** Commands have the release's environment and user, and start in its sources. */
 export type CommandStarter = (
   release: LocalRelease,
   command: Command,
@@ -196,12 +195,11 @@ export type CommandStarter = (
     readonly scope: CommandScope
     readonly entry: Entry
     readonly output: LaunchOptions['output']
-    /** The name of the instance of the command. */
     readonly unit?: string
   },
 ) => Promise<Launch>
 
-/** @param fence called right before the start of a process; when it throws, nothing starts */
+/** @param fence called before each start; when it throws, nothing starts */
 export function createCommandStarter(
   { enter }: Pick<Programs, 'enter'>,
   toolchains: Pick<Toolchains, 'binOf'>,

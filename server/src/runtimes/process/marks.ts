@@ -9,13 +9,12 @@ export const markVariable = 'FAIRLEAD_PROCESS_MARK'
 export const instanceMarkVariable = 'FAIRLEAD_INSTANCE_MARK'
 
 /**
- * Marks identify the processes of releases, with or without a running server. Visitors can read the id of a release, so
- * a mark is the id with an authentication code from the key of the server: a process of another app cannot pass for a
- * process of the release.
+ * Marks identify the processes of releases, with or without a server. Visitors can read a release's id, so a mark adds
+ * an authentication code by the server's key: no process of another app can pass for the release's.
  */
 export interface ProcessMarks {
   markOf(releaseId: string): string
-  /** @param uid the uid of the user of the app; `undefined` when unknown */
+  /** @param uid of the app's user; `undefined` when unknown */
   markerOf(releaseId: string, uid: number | undefined): Marker
   /** Like `markerOf`, but for the processes of one instance. */
   instanceMarkerOf(unit: string, uid: number | undefined): Marker
@@ -26,11 +25,11 @@ export interface ProcessMarks {
 }
 
 interface Stored {
-  /** The key of the authentication codes, in base64. */
+  /** For the authentication codes, in base64. */
   readonly key: string
 }
 
-/** Reads the marks of a data directory. Makes no file when no server has made one yet. */
+/** Makes no file. */
 export async function readMarks(file: string): Promise<ProcessMarks> {
   const text = await readOptional(file)
   return createMarks(text === undefined ? null : (JSON.parse(text) as Stored))
@@ -56,7 +55,7 @@ async function make(file: string): Promise<void> {
   }
 }
 
-/** @param stored `null` where no server has run yet: no process has a valid mark */
+/** @param stored `null` before the first server: no process has a valid mark */
 function createMarks(stored: Stored | null): ProcessMarks {
   const key = stored === null ? randomBytes(32) : Buffer.from(stored.key, 'base64')
   const codeOf = (id: string) => createHmac('sha256', key).update(id).digest('base64url')

@@ -14,14 +14,13 @@ import type { LocalInstance } from './handle.ts'
 import type { ProcessMarks } from './marks.ts'
 
 interface Observed {
-  /** The sockets of the processes of the app at the time of the observation. */
   readonly held: string
   readonly observation: Observation
-  /** The end of validity while the app has the same sockets, by the clock of `performance.now()`. */
+  /** While the app has the same sockets, by `performance.now()`. */
   readonly freshUntil: number
 }
 
-/** An observation stays valid for this many times its own duration, so polling takes at most a tenth of the time. */
+/** Valid for this many times its own duration, so polling takes at most a tenth of the time. */
 const freshness = 10
 
 /**
@@ -55,19 +54,18 @@ async function observe(
 ): Promise<Observation> {
   if (hasOwnNetwork(instance)) return observeInside(instance)
   const sockets = await listeningSockets()
-  // In a sandbox, the first process is bubblewrap. Where root runs bubblewrap, the process does not belong to the user
-  // of the app.
+  // In a sandbox, the first process is bubblewrap, which may run as root and not as the app's user.
   const user = instance.uid ?? userOf(instance.pid)
   const onPort = sockets.filter((socket) => socket.port === instance.port && socket.uid === user)
   if ([...family.sockets].some(([pid, held]) => held === null && userOf(pid) === user)) {
-    // In a container, root may lack the right to inspect processes of other users. No other app has this user, and the
+    // In a container, root may lack the right to inspect other users' processes. No other app has this user, and the
     // port was free when the app got it.
     return observationOf(instance, onPort)
   }
   const own = sockets.filter((socket) => family.inodes.has(socket.inode))
   if (onPort.length === 0 || own.some(({ port }) => port === instance.port)) return observationOf(instance, own)
-  // Another process of the user has the port, perhaps a daemon that the app has detached. Any app could set the marker
-  // to steal traffic, but no app can choose its user.
+  // Another process of the user has the port, perhaps a detached daemon of the app. Any app could set the marker to
+  // steal traffic, but none can choose its user.
   const marked = await findProcesses(marks.markerOf(instance.releaseId, user ?? undefined))
   const daemons = inodesOf(await socketsHeldBy(marked.filter((pid) => userOf(pid) === user)))
   return observationOf(instance, [...own, ...onPort.filter((socket) => daemons.has(socket.inode))])
@@ -84,7 +82,7 @@ async function observeInside(instance: LocalInstance): Promise<Observation> {
 const inodesOf = (sockets: ReadonlyMap<number, readonly string[] | null>): Set<string> =>
   new Set([...sockets.values()].flatMap((inodes) => inodes ?? []))
 
-/** An app on one of these addresses is reachable at 127.0.0.1; a socket on `::` also takes IPv4 by default. */
+/** An app on one of these is reachable at 127.0.0.1; a socket on `::` takes IPv4 by default, too. */
 const ipv4Loopback = ['127.0.0.1', '0.0.0.0', '::', '::ffff:127.0.0.1', '::ffff:0.0.0.0']
 
 /**
@@ -98,7 +96,7 @@ export function observationOf(
 ): Observation {
   const { port, servedPort = port, address, ipv6Port = port } = place
   const addresses = new Set(sockets.filter((socket) => socket.port === servedPort).map((found) => found.address))
-  // Pasta takes connections on the port of this machine, and its network redirects them.
+  // Pasta takes connections on this machine's port, and the network redirects them.
   const outside = address === undefined ? port : servedPort
   if (ipv4Loopback.some((loopback) => addresses.has(loopback))) return listeningOn(address ?? '127.0.0.1', outside)
   if (addresses.has('::1')) {

@@ -22,24 +22,21 @@ import { createAppUsers, type UidRange } from './users.ts'
 
 export interface ProcessRuntimeOptions {
   readonly apps: {
-    /** Absolute path of the folder of all apps in the data directory. */
     readonly directory: string
-    /** True where the server may set file system quotas. */
     readonly maySetQuotas: boolean
   }
   readonly users: {
-    /** The range of uids for apps, both ends included, when the server is root; else `null`. */
+    /** Both ends are included; `null` when the server is not root. */
     readonly apps: UidRange | null
-    /** The user of the gateway, which reads the folders of static sites; `null` when it is the user of the server. */
+    /** The gateway's user reads static sites; `null` when it is the server's user. */
     readonly siteReader: OsUser | null
   }
   readonly programs: Pick<Programs, 'node' | 'enter' | 'shared'> & { readonly toolchains: Toolchains }
-  /** The variables of the operator for builds, such as a registry, and the memory limit of each build. */
+  /** The operator's variables, such as a registry, and the memory limit of each build. */
   readonly builds: { readonly environment: Readonly<Record<string, string>>; readonly memoryBytes: number }
-  /** The port range for apps, both ends included. Every app in a separate network has the first port. */
+  /** Both ends are included. Every app in a separate network has the first port. */
   readonly ports: { readonly from: number; readonly to: number }
   readonly host: HostCapabilities
-  /** Locks the cache of an app while a build of the app runs. */
   readonly caches: Pick<Caches, 'use' | 'isInUse'>
   readonly marks: ProcessMarks
   readonly logger: Pick<Logger, 'info' | 'warn'>
@@ -55,8 +52,8 @@ export interface ProcessRuntime extends Runtime {
 }
 
 /**
- * Runs builds and apps as plain processes, each in its own session and as the user of the app. The processes outlive
- * the server: they write their output directly to files, and a later server needs only the handle.
+ * Builds and apps are plain processes, each in its own session and as the app's user. They outlive the server: they
+ * write their output directly to files, and a later server needs only the handle.
  */
 export function createProcessRuntime(options: ProcessRuntimeOptions): ProcessRuntime {
   const { builds, host, caches, marks, logger, fence } = options

@@ -13,9 +13,9 @@ import type { Logger } from '../../platform/logger.ts'
 import type { LocalRelease, ReleasePaths } from './release-folders.ts'
 
 /**
- * File system quotas for the writable files of a running app: its release, `HOME`, `TMPDIR` and the cache. Each release
- * has a separate quota group with the folders that it shares, so stopped releases do not count towards the limit of the
- * running release. An app made without quotas has plain folders; the server only measures it.
+ * File system quotas for what a running app can write: its release, `HOME`, `TMPDIR` and the cache. Each release has a
+ * quota group with the folders that it shares, so stopped releases do not count. An app made without quotas has plain
+ * folders, and is only measured.
  */
 export interface Quotas {
   /**
@@ -23,11 +23,10 @@ export interface Quotas {
    * folders.
    */
   make(paths: ReleasePaths): Promise<void>
-  /** Makes the removed cache of such an app again. */
+  /** Makes a removed cache of such an app again. */
   makeCache(release: LocalRelease): Promise<void>
   /** Sets the limit of an app from its release, which runs or is about to run. */
   hold(release: Pick<LocalRelease, 'paths' | 'limits'>): Promise<void>
-  /** Removes the limit of a stopped release. */
   lift(paths: ReleasePaths): Promise<void>
   /** Removes the quota group of a release before the release itself is removed. */
   forget(paths: ReleasePaths): Promise<void>

@@ -7,39 +7,35 @@ import { startProcess } from '../../platform/processes.ts'
 import type { OsUser } from '../../platform/users.ts'
 import type { Release, ReleaseRef } from '../runtime.ts'
 
-/** The folders of a release. All paths are absolute. */
+/** All paths are absolute. */
 export interface ReleasePaths {
-  /** The folder of the release. It is removed with the release. */
   readonly directory: string
-  /** The sources, and the output of the build. The working directory of every command. */
+  /** The sources, and the output of the build. Every command starts here. */
   readonly source: string
   /** `HOME`. This folder and the next two belong to the app and outlive its releases. */
   readonly home: string
   /** `TMPDIR` */
   readonly temporary: string
-  /** The file that names the programs of the release. Commands of the app do not see it. */
+  /** Names the release's programs. The app's commands do not see it. */
   readonly toolchain: string
-  /** The files that the app sees as `/etc/passwd` and `/etc/group`. The app cannot write them. */
+  /** The app's `/etc/passwd` and `/etc/group`, which it cannot write. */
   readonly passwd: string
   readonly group: string
-  /** The file that names the original build folders of copied files. Commands of the app do not see it. */
+  /** Names the original build folders of copied files. The app's commands do not see it. */
   readonly origins: string
-  /** Downloads of earlier builds. Removable whenever no build of the app runs. */
+  /** Downloads of earlier builds. Removable while no build of the app runs. */
   readonly cache: string
-  /** The volumes of the app, see `platform/disk/volumes.ts`. */
   readonly volumes: string
 }
 
 export interface LocalRelease extends Release {
   readonly paths: ReleasePaths
   readonly user: OsUser | null
-  /** The original build folders of copied files. */
   readonly origins: readonly string[]
 }
 
 export const appDirectory = (apps: string, appId: string): string => join(apps, appId)
 
-/** @param apps the folder of all apps in the data directory */
 export function pathsOf(apps: string, { id, appId }: ReleaseRef): ReleasePaths {
   const app = appDirectory(apps, appId)
   const directory = join(app, 'releases', id)
@@ -59,11 +55,10 @@ export function pathsOf(apps: string, { id, appId }: ReleaseRef): ReleasePaths {
 
 /** Returns the uid for the commands of an app; `undefined` when no command has ever run. */
 export async function ownerOf({ home }: Pick<ReleasePaths, 'home'>): Promise<number | undefined> {
-  // The server owns the parent folder, so the app cannot substitute a folder of another user.
+  // The server owns the parent, so the app cannot put another user's folder there.
   return (await lstat(home).catch(() => undefined))?.uid
 }
 
-/** Lists all apps with a folder, and the ids of their releases. */
 export async function listApps(apps: string): Promise<{ id: string; releases: string[] }[]> {
   return Promise.all(
     (await foldersIn(apps)).map(async (id) => ({ id, releases: await foldersIn(join(apps, id, 'releases')) })),
@@ -75,7 +70,6 @@ export async function appCacheFolders(apps: string): Promise<string[]> {
   return (await readdir(apps).catch(() => [])).map((id) => join(apps, id, 'cache'))
 }
 
-/** Returns the folders of the volumes of a release on this machine, by name. */
 export function volumeFoldersOf({
   paths,
   volumes = {},
@@ -83,9 +77,8 @@ export function volumeFoldersOf({
   return Object.fromEntries(Object.keys(volumes).map((name) => [name, volumeFiles(paths.volumes, name)]))
 }
 
-/** Makes the folder of a release with an empty source folder. */
 export async function makeSourceFolder({ directory, source }: ReleasePaths): Promise<void> {
-  // The user of the app may enter the folder but not list it. Each entry inside has its own owner.
+  // The app's user may enter the folder but not list it. Each entry has its own owner.
   await mkdir(directory, { recursive: true, mode: 0o711 })
   try {
     await mkdir(source, { mode: 0o700 })
@@ -105,7 +98,6 @@ export function giveToUser(folder: string, { uid, gid }: OsUser, signal?: AbortS
   return run('chown', ['-R', '-h', '-P', '--', `${uid}:${gid}`, '.'], folder, signal)
 }
 
-/** Makes the folders that an app has besides its releases. */
 export async function makeAppFolders(release: Pick<LocalRelease, 'user' | 'paths' | 'volumes'>): Promise<void> {
   const { user, paths } = release
   await ensurePrivateFolder(paths.home, user)
@@ -146,7 +138,7 @@ function run(program: string, args: readonly string[], cwd: string, signal?: Abo
   })
 }
 
-/** The user name that programs get from the system (`whoami`, `os.userInfo()`, ssh). */
+/** For `whoami`, `os.userInfo()` and ssh. */
 const userName = 'app'
 
 /**
@@ -179,7 +171,7 @@ async function replace(path: string, text: string): Promise<void> {
   await rename(fresh, path)
 }
 
-/** Gives a log to the user who writes it: programs reopen `/dev/stdout` and `/dev/stderr`. */
+/** Programs reopen `/dev/stdout` and `/dev/stderr`. */
 export async function giveOutputToUser(output: FileHandle, user: OsUser | null): Promise<void> {
   if (user !== null) await output.chown(user.uid, user.gid)
 }

@@ -13,7 +13,6 @@ import { appDirectory, closeToApp, listApps, ownerOf, pathsOf, type ReleasePaths
 import { hasRecord, removeAnyRecord } from './site-record.ts'
 
 export interface ReleasesParts {
-  /** The folder of all apps. */
   readonly apps: string
   readonly children: Pick<Children, 'of' | 'forgetEnded'>
   readonly confinement: Pick<Confinement, 'kill' | 'processesOf' | 'unitsOf' | 'remove' | 'occupied' | 'fence'>
@@ -21,7 +20,7 @@ export interface ReleasesParts {
   readonly quotas: Pick<Quotas, 'lift' | 'forget'>
 }
 
-/** Stores releases as folders in the data directory. */
+/** Releases are folders in the data directory. */
 export function createReleaseStore({ apps, children, confinement, marks, quotas }: ReleasesParts): ReleaseStore {
   const halt = async (release: ReleaseRef, options: StopOptions = { graceMs: 0 }): Promise<void> => {
     const own = children.of(release.id)
@@ -47,7 +46,7 @@ export function createReleaseStore({ apps, children, confinement, marks, quotas 
     async remove(release) {
       const paths = pathsOf(apps, release)
       const { directory, toolchain, origins } = paths
-      // A release that was never made has no processes, and a search through all processes of the machine is slow.
+      // A release that was never made has no processes, and a search through all processes is slow.
       if ((await exists(directory)) || (await hasProcesses(release))) await halt(release)
       for (const unit of await confinement.unitsOf(release.id)) await confinement.remove(unit)
       confinement.fence()
@@ -107,7 +106,6 @@ function foldersOf(paths: ReleasePaths, part: Parameters<ReleaseStore['diskUsage
   return part === 'all' ? [paths.directory, ...shared] : [paths.directory]
 }
 
-/** Returns the processes in the control groups of a release. */
 async function listedProcesses(confinement: ReleasesParts['confinement'], releaseId: string): Promise<number[]> {
   const units = await confinement.unitsOf(releaseId)
   return (await Promise.all(units.map((unit) => confinement.processesOf(unit)))).flat()
@@ -117,7 +115,7 @@ async function processesOfRelease(
   { apps, children, confinement, marks }: Omit<ReleasesParts, 'quotas'>,
   release: ReleaseRef,
 ): Promise<number[]> {
-  // A static site has no processes, and a search through all processes of the machine is slow.
+  // A static site has no processes, and a search through all processes is slow.
   if (await hasRecord(pathsOf(apps, release))) return []
   const listed = await listedProcesses(confinement, release.id)
   const leaders = listed.length > 0 ? [] : children.of(release.id)
@@ -127,7 +125,6 @@ async function processesOfRelease(
   return [...listed, ...(await Promise.all(leaders.map((child) => familyOf(child.process.pid)))).flat()]
 }
 
-/** Returns the releases with processes, each with the names of its instances. */
 async function unitsOfReleases(marks: Pick<ProcessMarks, 'instanceOf'>): Promise<Map<string, Set<string>>> {
   const releases = new Map<string, Set<string>>()
   const names = await groupProcesses((pid) => {
@@ -142,7 +139,6 @@ async function unitsOfReleases(marks: Pick<ProcessMarks, 'instanceOf'>): Promise
   return releases
 }
 
-/** Returns the releases that are served as static sites. */
 async function servedReleases(apps: string, listed: Inventory['apps']): Promise<string[]> {
   const found: string[] = []
   for (const { id: appId, releases } of listed) {

@@ -9,24 +9,22 @@ import type { LocalSite } from './handle.ts'
 import { type LocalRelease, openToApp, type ReleasePaths } from './release-folders.ts'
 import { isServed, removeRecord, writeRecord } from './site-record.ts'
 
-/** Static sites: instances without a process. The gateway serves their folder. */
+/** Instances without a process: the gateway serves their folder. */
 export interface Sites {
-  /**
-   * Starts to serve a release and returns the instance. Returns `null` when the release has no site, and writes the
-   * reason to the output.
-   */
+  /** Returns `null` when the release has no site, and writes the reason to the output. */
   start(release: LocalRelease, command: SiteCommand, output: FileHandle): Promise<LocalSite | null>
   /** Opens the folder to the reader again, in case it was closed. */
   reopen(release: LocalRelease, site: LocalSite): Promise<void>
   isServed(site: LocalSite): Promise<boolean>
-  /** Calls `onEnd` once, soon after the site has ended. Returns a function that ends the watch. */
+  /** Calls `onEnd` once, soon after the end. Returns a function that ends the watch. */
   watch(site: LocalSite, onEnd: () => void): () => void
   stop(site: LocalSite): Promise<void>
 }
 
 /**
- * @param reader the user of the gateway, which gets access by its group; `null` when it is the user of the server
- * @param fence called right before a site starts or ends; throws when another server has taken over
+ * @param reader the gateway's user, who gets access by its group; `null` when it is the server's user
+ *
+ * @param fence called before a site starts or ends; throws when another server has taken over
  */
 export function createSites(reader: OsUser | null, fence: () => void): Sites {
   const reopen: Sites['reopen'] = async (release, { folder }) => {
@@ -61,18 +59,14 @@ export function createSites(reader: OsUser | null, fence: () => void): Sites {
   }
 }
 
-/**
- * The folder that a release serves (`folder` is its path without links, `name` its path for the app), or the reason why
- * it has none.
- */
+/** `folder` is the path without links, `name` the path for the app. Or the reason why there is no site. */
 export type SiteFolder =
   | { readonly ok: true; readonly folder: string; readonly name: string }
   | { readonly ok: false; readonly message: string }
 
 export interface SiteCommand {
-  /** The candidate folders, relative to the top of the sources. The release serves one of them. */
+  /** From the top of the sources. One of them is served. */
   readonly folders: readonly string[]
-  /** True when a fallback page answers for paths without a file. */
   readonly fallback: boolean
 }
 
@@ -127,12 +121,12 @@ async function folderWithin(source: string, name: string): Promise<string | null
   return folder === root || folder?.startsWith(root + sep) === true ? folder : null
 }
 
-/** Non-blocking, because the open of a FIFO waits for a writer. */
+/** Opening a FIFO would wait for a writer. */
 const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/** The rights that a group needs to pass a folder. */
+/** A group needs this to pass a folder. */
 const pass = 0o010
-/** The rights that a group needs to read a file, or to list and pass a folder. */
+/** A group needs this to read a file, or to list and pass a folder. */
 const readFile = 0o040
 const readFolder = 0o050
 
@@ -145,7 +139,7 @@ const readFolder = 0o050
 async function openWayTo({ user }: Pick<LocalRelease, 'user'>, folder: string, reader: OsUser | null): Promise<void> {
   if (reader === null || user === null) return
   await give(folder, user, reader, { file: 0, folder: readFolder })
-  // Everybody may pass the folders above the folders of the app.
+  // Everybody may pass the folders above the app's.
   let each = dirname(folder)
   while (await give(each, user, reader, { file: 0, folder: pass })) each = dirname(each)
 }
@@ -168,7 +162,7 @@ async function openSite({ user }: Pick<LocalRelease, 'user'>, folder: string, re
   }
 }
 
-/** Gives a file or folder to the group of the reader, with rights. Returns false when the owner does not match. */
+/** Returns false when the owner does not match. */
 async function give(
   path: string,
   owner: OsUser,
@@ -190,8 +184,8 @@ async function give(
 }
 
 /**
- * Calls `onEnd` once, soon after the site ends or its folder disappears. Returns a function that ends the watch. When
- * the system has no watches left, the gateway still reports an unreadable folder, and the next comparison finds the
+ * Calls `onEnd` once, soon after the site ends or its folder disappears. Returns a function that ends the watch.
+ * Without watches of the system, the gateway still reports an unreadable folder, and the next comparison finds the
  * rest.
  */
 function watchSite(site: LocalSite, onEnd: () => void): () => void {

@@ -24,25 +24,22 @@ import { outOfMemoryScores } from '../limits.ts'
 import { createMemoryWatch } from './confinement/memory-watch.ts'
 
 export interface ToolRunnerOptions {
-  /** Groups that contain only these commands. */
   readonly cgroups: Cgroups | null
   readonly prlimit: string | null
   readonly sandbox: Sandbox | null
-  /** The user of the commands when the server is root. */
   readonly user: OsUser | null
-  /** Commands see none of it but the files that they get. */
+  /** Commands see only the files that they get of it. */
   readonly dataDirectory: string
   readonly path: string
   /** Called right before a command starts. When it throws, nothing starts. */
   readonly fence: () => void
 }
 
-/** The limits of one command with all its processes. */
 const limits = { memoryBytes: 768_000_000, cpus: 1, processes: 128 }
 const mostOpenFiles = 1_024
 const mostOutput = 64 * 1024
 
-/** Runs commands of the server, such as git, each in a separate group and sandbox. */
+/** Runs the server's commands, such as git, each in a group and a sandbox. */
 export function createToolRunner(options: ToolRunnerOptions): Confined {
   const { cgroups, sandbox, user } = options
   const memory = createMemoryWatch()
@@ -147,7 +144,7 @@ function watchMemory(
   return memory.watch(name, { leader, memoryBytes: limits.memoryBytes, listed })
 }
 
-/** Collects the output until the command ends. Ends the command when the signal aborts or `onOutput` throws. */
+/** Ends the command when the signal aborts or `onOutput` throws. */
 async function collect(
   { child, exited }: Launched,
   { onOutput, input }: ConfinedCommand,
@@ -196,10 +193,10 @@ export interface LeftGroup {
 }
 
 /**
- * Removes groups with their processes. Logs and returns groups that cannot be removed, for example when the kernel
- * blocks a process or gives it no core.
+ * Ends the processes in the groups. Logs and returns groups that cannot be removed, for example when the kernel blocks
+ * a process or gives it no core.
  *
- * @param fence called right before each removal; when it throws, nothing is removed
+ * @param fence called before each removal; when it throws, nothing is removed
  */
 export async function removeLeftGroups(
   left: readonly LeftGroup[],

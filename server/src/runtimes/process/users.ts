@@ -5,11 +5,10 @@ import { usersOfProcesses } from '../../platform/processes.ts'
 import type { OsUser } from '../../platform/users.ts'
 import { appDirectory, giveToUser, pathsOf, type ReleasePaths } from './release-folders.ts'
 
-/** A range of uids for apps, both ends included. */
+/** Both ends are included. */
 export interface UidRange {
   readonly from: number
   readonly to: number
-  /** Uids in the range that another purpose uses. */
   readonly reserved?: readonly number[]
 }
 
@@ -24,7 +23,7 @@ export interface AppUsers {
   of(app: { readonly id: string; readonly number: number }): Promise<OsUser | null>
 }
 
-/** @param uids `null` where apps run as the user of the server */
+/** @param uids `null` where apps run as the server's user */
 export function createAppUsers(apps: string, uids: UidRange | null): AppUsers {
   if (uids === null) return { of: async () => null }
   let last: Promise<unknown> = Promise.resolve()
@@ -48,7 +47,7 @@ async function choose(apps: string, uids: UidRange, number: number, paths: Relea
     const user = userOf(uids.from + ((number + step) % size))
     if (!isFor(uids, user.uid) || taken.has(user.uid)) continue
     await ensurePrivateFolder(paths.home, user)
-    // Existing folders belong to an app that ran as a user outside of the range.
+    // The folders belong to an app that ran as a user outside of the range.
     for (const folder of [paths.temporary, paths.cache, paths.home]) {
       const owner = (await lstat(folder).catch(() => undefined))?.uid ?? user.uid
       if (owner !== user.uid) await giveToUser(folder, user)

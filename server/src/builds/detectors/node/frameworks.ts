@@ -1,43 +1,38 @@
 import type { Program } from '../shell-lines.ts'
 
-/** The facts about an app that a framework needs. */
 export interface FrameworkApp {
   /** True for a dependency or development dependency of the app. */
   uses(name: string): boolean
-  /** Returns the text of a file at the top of the app's folder, such as a configuration; undefined when missing. */
+  /** Reads a file at the top of the app's folder; undefined when missing. */
   read(name: string): string | undefined
   readonly builds: readonly Program[]
 }
 
-/** A possible output of a build. Paths start at the app's folder. */
+/** Paths start at the app's folder. */
 export type Output =
-  /** A server, which these words start if the file exists. */
+  /** A server, started by these words if the file exists. */
   | {
       readonly file: string
       readonly start: readonly [string, ...string[]]
-      /** The part of the path and of the words that a configuration may replace with another folder. */
+      /** A configuration may replace this part of the path and the words. */
       readonly folder?: string
-      /** A name in that folder that distinguishes the server from other programs. */
+      /** A name in the folder that distinguishes the server from other programs. */
       readonly beside?: string
     }
-  /**
-   * A site, if the folder or its configured replacement has an index.html. With `isRouted`, its routes exist only in
-   * the browser.
-   */
+  /** A site, if the folder has an index.html. With `isRouted`, its routes exist only in the browser. */
   | { readonly folder: string; readonly isRouted: boolean; readonly beside?: string }
 
 export interface Framework {
   readonly name: string
-  /** The framework is used if one of these packages is a dependency. */
   readonly packages: readonly string[]
-  /** The words of the build command when package.json has no build script. */
+  /** For a package.json without a build script. */
   readonly build?: readonly [string, ...string[]]
   /** All possible outputs of its build, the most specific first. */
   outputs(app: FrameworkApp): readonly Output[]
-  /** Variables of its production server behind the gateway. */
+  /** For its production server behind the gateway. */
   readonly env?: Readonly<Record<string, string>>
   buildEnv?(app: FrameworkApp): Readonly<Record<string, string>>
-  /** An additional sentence for a build without any of the outputs; undefined if the app already follows the advice. */
+  /** Added for a build without any of the outputs; undefined if the app follows the advice. */
   advice?(app: FrameworkApp): string | undefined
 }
 
@@ -51,19 +46,18 @@ const serverIn = (folder: string, entry: string, beside?: string): Output => ({
   ...(beside === undefined ? {} : { beside }),
 })
 
-/** Returns advice unless the app already has one of the recommended packages. */
+/** No advice if the app has one of the packages. */
 const unlessUses =
   (sentence: string, ...packages: readonly string[]) =>
   ({ uses }: FrameworkApp): string | undefined =>
     packages.some(uses) ? undefined : sentence
 
-/** A site with one page per address. */
 const pages = (folder: string): Output => ({ folder, isRouted: false })
 
 /** A site whose routes exist only in the browser. */
 const routed = (folder: string): Output => ({ folder, isRouted: true })
 
-/** Returns the value of an option, such as `--outDir`, of a program in the build. */
+/** Such as `--outDir` of a program in the build. */
 function optionOf({ builds }: FrameworkApp, program: string, ...names: readonly string[]): string | undefined {
   for (const { name, args } of builds) {
     if (name !== program) continue
@@ -75,7 +69,7 @@ function optionOf({ builds }: FrameworkApp, program: string, ...names: readonly 
   return undefined
 }
 
-/** Returns the first word after the verb of a program in the build, such as `docs` in `vitepress build docs`. */
+/** Such as `docs` in `vitepress build docs`. */
 function folderOf({ builds }: FrameworkApp, program: string): string | undefined {
   const found = builds.find(({ name, args }) => name === program && args[0] === 'build')
   const [, folder] = found?.args ?? []
@@ -88,7 +82,7 @@ export function insideOf(path: string | undefined): string | undefined {
   return path.replace(/^\.\//, '').replace(/\/$/, '')
 }
 
-/** The output of Nitro's preset `node-server`. Several frameworks use Nitro. */
+/** Nitro's preset `node-server`, which several frameworks use. */
 const nitro = [serverIn('.output', 'server/index.mjs', 'nitro.json'), routed('.output/public')]
 
 const svelteConfigs = ['svelte.config.js', 'svelte.config.ts', 'vite.config.js', 'vite.config.ts', 'vite.config.mjs']
@@ -97,13 +91,13 @@ const hasFallback = (app: FrameworkApp) => svelteConfigs.some((name) => /\bfallb
 const reactRouterConfigs = ['react-router.config.ts', 'react-router.config.js']
 const isForBrowser = (config = '') => /\bssr\s*:\s*false\b/.test(config)
 
-/** Frameworks with a server. They precede the build tools that they use. */
+/** These precede the build tools that they use. */
 export const serverFrameworks: readonly Framework[] = [
   {
     name: 'Next.js',
     packages: ['next'],
     build: ['next', 'build'],
-    // The folder of scripts distinguishes an exported site from the pages of a server.
+    // The folder of scripts distinguishes an exported site from a server's pages.
     outputs: () => [
       { ...pages('out'), beside: '_next' },
       { file: '.next/BUILD_ID', start: ['next', 'start'], folder: '.next' },
@@ -126,7 +120,7 @@ export const serverFrameworks: readonly Framework[] = [
     ],
     // Otherwise the server assumes HTTPS for every request, and refuses forms sent by HTTP as cross-site.
     env: { PROTOCOL_HEADER: 'x-forwarded-proto', HOST_HEADER: 'x-forwarded-host', ADDRESS_HEADER: 'x-forwarded-for' },
-    // adapter-auto chooses by variables of the host; this variable makes it install and use adapter-node.
+    // adapter-auto chooses by variables of the host; this one makes it install and use adapter-node.
     buildEnv: (app): Readonly<Record<string, string>> =>
       app.uses('@sveltejs/adapter-auto') && !app.uses('@sveltejs/adapter-node') ? { GCP_BUILDPACKS: '1' } : {},
     advice: unlessUses(
@@ -149,7 +143,7 @@ export const serverFrameworks: readonly Framework[] = [
     name: 'React Router',
     packages: ['@react-router/dev'],
     build: ['react-router', 'build'],
-    // Even without a server at run time, the build creates the server that renders the first page.
+    // Even without a server at run time, the build creates one to render the first page.
     outputs: (app) => {
       const isServed =
         app.uses('@react-router/serve') && !reactRouterConfigs.some((name) => isForBrowser(app.read(name)))
@@ -266,7 +260,7 @@ function angularFolders(app: FrameworkApp): readonly string[] {
   const named = [
     ...text.matchAll(/"outputPath"\s*:\s*(?:\{[^{}]*?"base"\s*:\s*)?"(?:\.\/)?([\w@.-]+(?:\/[\w@.-]+)*)\/?"/g),
   ]
-  // The first key of "projects"; other projects are its libraries and tests.
+  // The first key of "projects"; the others are libraries and tests.
   const projects = [
     ...text.matchAll(/"([\w@./-]+)"\s*:\s*\{\s*"(?:projectType|\$schema|root|schematics|prefix|i18n)"/g),
   ]
@@ -290,7 +284,7 @@ const routers = [
 const webpackConfigs = ['webpack.config.js', 'webpack.config.cjs', 'webpack.config.mjs', 'webpack.config.ts']
 const viteConfigs = ['vite.config.ts', 'vite.config.js', 'vite.config.mjs', 'vite.config.mts']
 
-/** Returns the folder after a key such as `outDir:` in one of the configurations. */
+/** Such as the value of `outDir:`. */
 function configured(app: FrameworkApp, files: readonly string[], key: RegExp): string | undefined {
   for (const name of files) {
     const [, folder] = new RegExp(`${key.source}\\s*:\\s*["'\`]([^"'\`]+)["'\`]`).exec(app.read(name) ?? '') ?? []
@@ -303,7 +297,7 @@ function configured(app: FrameworkApp, files: readonly string[], key: RegExp): s
 const known = (...folders: readonly (string | undefined)[]): string[] =>
   folders.flatMap((folder) => (folder === undefined ? [] : [folder]))
 
-/** Generators of sites and single-page apps, and bundlers that people use without a framework. */
+/** Generators of sites and single-page apps, and bundlers without a framework. */
 const siteFrameworks: readonly Framework[] = [
   { name: 'Gatsby', packages: ['gatsby'], build: ['gatsby', 'build'], outputs: () => [pages('public')] },
   {
@@ -382,7 +376,7 @@ const siteFrameworks: readonly Framework[] = [
     name: 'Vite',
     packages: ['vite', 'rolldown-vite', 'vite-plus'],
     build: ['vite', 'build'],
-    // Its preview server also answers with index.html for a path without a file.
+    // Its preview server answers with index.html, too, for a path without a file.
     outputs: (app) =>
       known(optionOf(app, 'vite', '--outDir'), configured(app, viteConfigs, /\boutDir/), 'dist', 'build').map(routed),
   },
@@ -409,10 +403,8 @@ const siteFrameworks: readonly Framework[] = [
   },
 ]
 
-/** All frameworks in the order of detection. */
 export const frameworks: readonly Framework[] = [...serverFrameworks, ...siteFrameworks]
 
-/** Returns the framework of an app; undefined for no known framework. */
 export const frameworkOf = (app: FrameworkApp): Framework | undefined =>
   frameworks.find(({ packages }) => packages.some((name) => app.uses(name)))
 

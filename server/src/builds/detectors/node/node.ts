@@ -17,7 +17,6 @@ import {
 } from './start.ts'
 import { askedNode, type VersionSource, versionFiles } from './versions.ts'
 
-/** The files that show the members of a workspace. */
 const memberFiles = ['*/package.json', '*/*/package.json'] as const
 
 const mostMembers = 50
@@ -69,7 +68,6 @@ function readMembers(repository: SourceTree): ReadonlyMap<string, PackageJson> {
   return members
 }
 
-/** Returns the folder names and patterns in the field `workspaces`. */
 function workspacesOf(text: string): readonly string[] {
   const read = readJson('package.json', text)
   const field: unknown = read.ok && isFields(read.value) ? read.value['workspaces'] : undefined
@@ -77,7 +75,6 @@ function workspacesOf(text: string): readonly string[] {
   return Array.isArray(list) ? list.filter((each): each is string => typeof each === 'string' && each.length < 200) : []
 }
 
-/** True when a pattern such as `apps/*` matches this folder. */
 function isAt(pattern: string, folder: string): boolean {
   const parts = pattern.replace(/^\.\//, '').replace(/\/$/, '').split('/')
   const names = folder.split('/')
@@ -94,7 +91,7 @@ function isNamed(part: string, name: string): boolean {
   )
 }
 
-/** Framework configurations, which define the output folder of a build. */
+/** These define the output folder of a build. */
 const configurations = [
   'angular.json',
   'svelte.config.js',
@@ -126,7 +123,7 @@ export const node: Detector = {
     ...memberFiles,
   ],
   tools: [],
-  // The package managers of the toolchain find the cache themselves.
+  // The package managers find the cache themselves.
   caches: {},
   makesSites: true,
   detect(source) {
@@ -142,7 +139,7 @@ export const node: Detector = {
     const own = planBuildScript(source, app)
     const builds = app.package.scripts.has('build') ? [own] : chosen.build === undefined ? [] : [chosen.build]
     const start = (chosen.outputs === undefined ? planBunStart(source.app, app) : null) ?? chosen.start
-    // Turborepo itself builds the dependencies of an app.
+    // Turborepo builds the app's dependencies itself.
     const isPlain = !own.argv.includes('turbo') && (builds.length > 0 || start !== null)
     const members = isPlain ? planMembers(source.repository, app) : []
     return {
@@ -185,10 +182,9 @@ function readNodeApp({ repository, app, settings }: DetectorSource): Result<Node
   return { ok: true, value: { package: parsed.value, top: installing.folder === '.' ? top : undefined, installing } }
 }
 
-/** The Cypress package would download a program of 200 MB for browser tests, which no build or app needs. */
+/** Cypress would download 200 MB for browser tests, which no build or app needs. */
 const withoutTestPrograms = { CYPRESS_INSTALL_BINARY: '0' }
 
-/** Returns the installation command in the folder of the lock file; empty when there is nothing to install. */
 function planInstall(
   { package: app, top, installing }: NodeApp,
   start: Command | null,
@@ -205,7 +201,7 @@ function planInstall(
 }
 
 /**
- * Returns the requested versions of Node and of the package manager, and other runtimes that the repository calls.
+ * Versions of Node and the package manager, and other runtimes that the repository calls.
  *
  * @param start the command that starts the app, which may not be a script
  */
@@ -230,8 +226,8 @@ function askedTools(
 }
 
 /**
- * Returns the command that runs the `build` script. A workspace member may need the output of other members, so their
- * builds run first if the workspace tool knows the order: Turborepo or pnpm.
+ * Runs the `build` script. A workspace member may need other members' output, so their builds run first if the
+ * workspace tool knows the order: Turborepo or pnpm.
  */
 function planBuildScript(
   { repository, settings }: Pick<DetectorSource, 'repository' | 'settings'>,
@@ -250,7 +246,6 @@ function planBuildScript(
   return { argv: [manager.name, 'run', 'build'], env: manager.env }
 }
 
-/** The start files of `bun init` and its templates. */
 const mains = ['index.ts', 'index.tsx', 'index.js', 'server.ts']
 
 /** Returns the start of a Bun app without a "start" script: Bun runs TypeScript and `module`. Null for other apps. */

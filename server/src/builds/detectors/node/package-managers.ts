@@ -5,24 +5,22 @@ import type { NamedRange, PackageJson } from '../../package-json.ts'
 import type { SourceTree } from '../../tree.ts'
 import { fromFile, fromManifests, fromToolVersions, rangeOf, type VersionSource } from './versions.ts'
 
-/** A package manager: it installs an app's packages and runs its scripts. */
 export interface PackageManager {
   readonly name: 'npm' | 'pnpm' | 'yarn' | 'bun'
   readonly env: Readonly<Record<string, string>>
-  /** Variables for the installation. Variables of the operator and of the app take precedence. */
+  /** For the installation. Variables of the operator and of the app precede these. */
   readonly settings?: Command['settings']
-  /** True when plain `node` finds the installed packages. */
+  /** Plain `node` finds the installed packages. */
   readonly plainNode: boolean
-  /** @param options.locked true when a lock file fixes the versions */
+  /** @param options.locked a lock file fixes the versions */
   install(options: { readonly locked: boolean; readonly dev: boolean }): Command['argv']
 }
 
-/** npm without audit, funding and update notices, which would each send requests to the registry. */
+/** Audit, funding and update notices would each send requests to the registry. */
 const npm: PackageManager = {
   name: 'npm',
   env: { npm_config_audit: 'false', npm_config_fund: 'false', npm_config_update_notifier: 'false' },
-  // npm retries silently. By default it waits 17 minutes for a registry that does not answer, longer than a build may
-  // take.
+  // npm retries silently. By default it waits 17 minutes for a silent registry, longer than a build may take.
   settings: { npm_config_fetch_timeout: '60000', npm_config_fetch_retry_maxtimeout: '10000' },
   plainNode: true,
   // NODE_ENV=production would skip development dependencies, but a build script usually needs them.
@@ -44,7 +42,7 @@ const pnpm: PackageManager = {
   install: ({ locked, dev }) => ['pnpm', 'install', ...(locked ? ['--frozen-lockfile'] : []), `--prod=${!dev}`],
 }
 
-/** Yarn 1. It would refuse the `packageManager` of apps that name another version for Corepack. */
+/** Yarn 1. It would refuse apps whose `packageManager` names another version for Corepack. */
 const classicYarn: PackageManager = {
   name: 'yarn',
   env: { SKIP_YARN_COREPACK_CHECK: '1' },
@@ -58,7 +56,7 @@ const classicYarn: PackageManager = {
   ],
 }
 
-/** The first lock file version that Yarn 4 does not rewrite. */
+/** Yarn 4 does not rewrite lock files from this version on. */
 const FIRST_OF_YARN_4 = 8
 
 /**
@@ -72,11 +70,10 @@ function modernYarn(lockVersion?: number): PackageManager {
     name: 'yarn',
     env: {
       FAIRLEAD_YARN: 'modern',
-      // Packages are stored in the release, so that they survive the deletion of the cache. The cache still saves
-      // downloads.
+      // Stored in the release, packages survive the deletion of the cache. The cache still saves downloads.
       YARN_ENABLE_GLOBAL_CACHE: 'false',
       YARN_ENABLE_TELEMETRY: 'false',
-      // Otherwise Yarn would want to change a lock file of an earlier 4.x.
+      // Otherwise Yarn would change the lock file of an earlier 4.x.
       ...(lasts ? { YARN_LOCKFILE_VERSION_OVERRIDE: String(lockVersion) } : {}),
     },
     // By default it creates no node_modules, so Node needs the Yarn loader.
@@ -85,7 +82,7 @@ function modernYarn(lockVersion?: number): PackageManager {
   }
 }
 
-/** Bun, which also runs scripts. Node finds its packages. */
+/** Bun also runs scripts. Node finds its packages. */
 const bun: PackageManager = {
   name: 'bun',
   env: {},
@@ -100,15 +97,15 @@ const bun: PackageManager = {
 
 export interface Installing {
   readonly manager: PackageManager
-  /** The folder of the lock file: the app's folder, or the top of the repository for a workspace member. */
+  /** The app's folder, or the top of the repository for a workspace member. */
   readonly folder: string
   readonly locked: boolean
 }
 
 /**
- * Chooses the package manager of an app by its lock file; with several lock files, by `packageManager`. Without a lock
- * file: the manager in `packageManager`, else Bun for an app with Bun's types, which `bun init` adds, else npm. A
- * workspace member has its lock file at the top of the repository.
+ * Chooses by the lock file; with several, by `packageManager`. Without a lock file: the manager in `packageManager`,
+ * else Bun for an app with Bun's types, which `bun init` adds, else npm. A workspace member has its lock file at the
+ * top of the repository.
  */
 export function chooseManager(
   files: SourceTree,
@@ -148,7 +145,7 @@ function managerNamed({ name, version }: NamedRange): PackageManager {
   return npm
 }
 
-/** The pnpm versions for lock file versions. The server's pnpm handles all other lock files. */
+/** By lock file version. The server's pnpm handles all others. */
 const pnpmOfLock: readonly (readonly [RegExp, string])[] = [
   [/^6\./, '8'],
   [/^5\.4/, '7'],
@@ -222,7 +219,7 @@ export function askedRuntime(
   return { tool, range: '*', from: because }
 }
 
-/** The scripts that a deployment runs automatically. */
+/** A deployment runs these scripts automatically. */
 const runByItself = ['start', 'build', 'install', 'prepare', 'prestart', 'poststart', 'prebuild', 'postbuild'] as const
 const installHooks = ['preinstall', 'postinstall'] as const
 

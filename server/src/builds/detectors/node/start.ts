@@ -22,23 +22,21 @@ import type { Installing } from './package-managers.ts'
 /** How an app with a package.json starts, and what its build needs for that. */
 export interface NodeStart {
   readonly start: Command | null
-  /** Alternatives to `start`. The first alternative whose files exist after the build replaces `start`. */
+  /** The first whose files exist after the build replaces `start`. */
   readonly outputs?: readonly StartOutput[]
-  /** The build command when package.json has no build script. */
   readonly build?: Command
   readonly buildEnv?: Readonly<Record<string, string>>
   readonly notes?: readonly string[]
-  /** Set when the only way to start is for development. */
+  /** Set when only a start for development is known. */
   readonly refused?: PlanFailure
 }
 
-/** An app and the facts that decide how it starts. */
 interface Choice {
   readonly tree: SourceTree
   readonly node: NodeApp
   readonly framework: Framework | undefined
   readonly app: FrameworkApp
-  /** True when something builds: the script of package.json, or a command of fairlead.json. */
+  /** A script of package.json, or a command of fairlead.json, builds. */
   readonly builds: boolean
 }
 
@@ -105,7 +103,6 @@ function withoutScript(choice: Choice): NodeStart {
       fallbacks,
     )
   }
-  // The build script may create the file.
   if (main !== undefined && builds) return { start: planFile(node, main) }
   const line = builds ? undefined : developers(choice)
   if (line === undefined) return { start: null }
@@ -128,7 +125,7 @@ function developers(choice: Choice): string | undefined {
   return undefined
 }
 
-/** Returns a start for production that replaces a `start` script for development. */
+/** Replaces a `start` script for development. */
 function insteadOf(choice: Choice, development: DevelopmentServer): NodeStart {
   const { tree, node, framework, builds } = choice
   const why = `The "start" script runs ${quote(development.tool)}, which is for development and not for the public.`
@@ -254,7 +251,7 @@ function planOutput({ node, app }: Choice, { env, advice }: Framework, output: O
     ...(sentence === undefined ? {} : { advice: sentence }),
   }
   if (!('file' in output)) {
-    // A site with browser routing may have only the fallback page for all paths.
+    // A site with browser routing may have only the fallback page.
     const names = output.isRouted ? ['index.html', '200.html'] : ['index.html']
     return { paths: names.map((name) => `${output.folder}/${name}`), start: planSite(output), ...more }
   }
@@ -282,7 +279,7 @@ const withEnv = (command: Command, env: Command['env']): Command =>
 
 export interface NodeApp {
   readonly package: PackageJson
-  /** The package.json at the top of the repository, if packages are installed there. */
+  /** At the top of the repository, if packages are installed there. */
   readonly top: PackageJson | undefined
   readonly installing: Installing
 }
@@ -299,7 +296,7 @@ export function planProgram({ installing: { manager } }: NodeApp, words: readonl
 /** Returns the conventional start file of the app; undefined when the known part of the tree has none. */
 function findMain(app: SourceTree, node: PackageJson): string | undefined {
   const main = mainOf(node)
-  // Node completes "lib" and "lib/app", and we know only the names at the top of the tree.
+  // Node completes "lib" and "lib/app", but only the names at the top of the tree are known.
   const [top = ''] = main?.split('/') ?? []
   const exists = [top, `${top}.js`, `${top}.mjs`, `${top}.cjs`].some((name) => app.has(name))
   if (main !== undefined && exists) return main
@@ -355,7 +352,6 @@ function settingsChangeScripts(app: SourceTree): boolean {
   })
 }
 
-/** The packages of programs whose package has another name. */
 const packageOf: Readonly<Record<string, string>> = {
   tsc: 'typescript',
   ng: '@angular/cli',
@@ -369,7 +365,6 @@ const packageOf: Readonly<Record<string, string>> = {
   prisma: 'prisma',
 }
 
-/** True when the app has the package that a program belongs to. */
 function bringsProgram(name: string, uses: (name: string) => boolean): boolean {
   return uses(name) || (Object.hasOwn(packageOf, name) && uses(packageOf[name] ?? ''))
 }
@@ -386,7 +381,7 @@ function usesDevelopmentPackages({ scripts, dependencies, devDependencies }: Pac
     .some((name) => devDependencies.has(name) && !dependencies.has(name))
 }
 
-/** The lifecycle scripts that package managers run during an installation. */
+/** Package managers run these during an installation. */
 const lifecycle = [
   'preinstall',
   'install',
@@ -397,11 +392,11 @@ const lifecycle = [
   'postprepare',
 ] as const
 
-/** True when a lifecycle script of the installation uses a development dependency, such as `husky`. */
+/** Such as `husky`. */
 export const installsWithDevelopmentPackages = (app: PackageJson): boolean =>
   lifecycle.some((name) => usesDevelopmentPackages(app, app.scripts.get(name) ?? ''))
 
-/** Returns the packages that may provide a program, or that it loads, such as `tsx` in `node --import tsx`. */
+/** Packages that may provide a program, or that it loads, such as `tsx` in `node --import tsx`. */
 function packagesOf({ name, args }: Program): readonly string[] {
   const own = Object.hasOwn(packageOf, name) ? packageOf[name] : undefined
   const loaded = args.map(
@@ -410,16 +405,14 @@ function packagesOf({ name, args }: Program): readonly string[] {
   return [name, own, ...loaded].filter((each) => each !== undefined)
 }
 
-/** A line without missing env files. */
 interface WithoutEnvFile {
   readonly line: string
   readonly files: readonly string[]
 }
 
 /**
- * Returns the line of a script without `--env-file` options whose file is not in the repository; null when it has none.
- * Node fails at such an option. The file would hold secrets, which do not belong in a repository: the variables of the
- * app replace it.
+ * Removes `--env-file` options whose file is not in the repository, because Node fails at them. The file would hold
+ * secrets, which do not belong in a repository: the app's variables replace it. Null when there is nothing to remove.
  *
  * @param scripts of package.json; a script that names the file may create it
  */
@@ -442,7 +435,6 @@ const before = ['preinstall', 'install', 'postinstall', 'prepare', 'prebuild', '
 const isMade = (file: string, scripts: ReadonlyMap<string, string>): boolean =>
   before.some((name) => scripts.get(name)?.includes(file) === true)
 
-/** Returns the words to keep, as written, and the files that the removed words name. */
 function split(
   { name, args, written }: Program,
   isMissing: (file: string) => boolean,

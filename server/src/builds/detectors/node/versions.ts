@@ -9,19 +9,17 @@ import { toolVersion, versionIn } from '../../version-files.ts'
 
 export const versionFiles = ['.nvmrc', '.node-version', '.tool-versions', '.bun-version', '.dvmrc', '.npmrc'] as const
 
-/** A folder of the repository, with its package.json if it has one. */
 export interface VersionSource {
   readonly files: SourceTree
   readonly manifest: PackageJson | undefined
 }
 
-/** A version or range in the repository, and its place. */
 interface Asked {
   readonly value: string
   readonly from: string
 }
 
-/** The major versions of Node's long-term support releases, by code name as nvm uses it. */
+/** By code name, as in nvm. */
 const ltsNames: Readonly<Record<string, string>> = {
   argon: '4',
   boron: '6',
@@ -73,7 +71,6 @@ export function askedNode(sources: readonly VersionSource[]): {
   }
 }
 
-/** Returns the places that may name a version of Node, in order of precedence. */
 function nodePlaces(sources: readonly VersionSource[]): Asked[] {
   const inFiles = (name: string) => fromFile(sources, name)
   return [

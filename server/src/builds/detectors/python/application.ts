@@ -1,15 +1,15 @@
 import { folderOf, type Module, type Modules, type PythonFunction, qualify } from './modules.ts'
 
-/** An application object or factory that a server can serve. */
+/** An object or factory that a server can serve. */
 export interface AppObject {
   readonly file: string
-  /** The name of the application in that file, or of the function that creates it. */
+  /** The application in the file, or the function that creates it. */
   readonly name: string
   readonly isFactory: boolean
   readonly framework: Framework
 }
 
-/** The usual names of an application in servers and tutorials, the most common first. */
+/** In servers and tutorials, the most common first. */
 const NAMES = ['app', 'application', 'server', 'api', 'asgi', 'wsgi']
 const FACTORIES = ['create_app', 'make_app', 'get_app', 'build_app', 'create_application', 'get_application']
 
@@ -91,7 +91,6 @@ export function isIgnoredByFlask(module: Module, { name, framework }: AppObject)
   return framework.speaks === 'wsgi' && calls.every(([, on]) => on === `${name}.` || on === 'app.')
 }
 
-/** The modules that may contain the application, in search order. */
 export function candidatesOf(paths: readonly string[]): { readonly usual: string[]; readonly others: string[] } {
   const top = ['app', 'main', 'wsgi', 'asgi', 'application', 'server', 'run', 'api', 'index', 'web']
   const inPackage = ['main', 'app', 'wsgi', 'asgi', 'server', 'application', 'api', 'web', '__init__']
@@ -119,26 +118,22 @@ const isPackageFolder = (folder: string, known: ReadonlySet<string>): boolean =>
   /^(?:src\/)?(?!src\/|examples?\/|scripts?\/|samples?\/|bin\/|tools?\/)[\w-]+\/$/.test(folder) ||
   (/^(?:src\/)?[\w-]+\/(?:api|app|web|server)\/$/.test(folder) && known.has(`${folder}__init__.py`))
 
-/** A name at the top level of a module. */
 interface Place {
   readonly file: string
   readonly name: string
 }
 
-/** Finds the framework of an application by following calls, names and imports to its creation. */
+/** Follows calls, names and imports to the creation of an application. */
 interface Tracer {
-  /** Returns the framework of the application with this name. */
   ofName(place: Place): Framework | undefined
   /** Like `ofName`, for a name that is unusual for applications: imports and packages do not count as evidence. */
   ofUnusualName(place: Place): Framework | undefined
-  /** Returns the framework of the application that a function returns. */
   ofFactory(place: Place): Framework | undefined
 }
 
-/** The most imports to follow. */
 const farthest = 6
 
-/** @param packages the names of the packages that the app requires, as evidence when the code hides the framework */
+/** @param packages what the app requires, as evidence when the code hides the framework */
 function createTracer(modules: Modules, packages: ReadonlySet<string>): Tracer {
   return {
     ofName: (place) => trace(modules, packages).ofName(place, 0),
@@ -215,7 +210,6 @@ function ofCallable({ isAsync, parameters }: PythonFunction): Framework | undefi
   return undefined
 }
 
-/** The interface between a server and the application of a framework. */
 export type Interface = 'wsgi' | 'asgi' | 'aiohttp' | 'sanic' | 'streamlit'
 
 export interface Framework {

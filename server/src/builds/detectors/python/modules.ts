@@ -1,16 +1,16 @@
 import type { SourceTree } from '../../tree.ts'
 
-/** The names of a Python module, as far as the text shows them without running it. */
+/** The names of a module, as its text shows them without running it. */
 export interface Module {
-  /** The text without comments; strings in triple quotes, such as documentation, are empty. */
+  /** Without comments; strings in triple quotes are empty. */
   readonly code: string
-  /** Imported names: `app` → `shop.main.app`, `np` → `numpy`. A relative import keeps its dots: `.main.app`. */
+  /** `app` → `shop.main.app`, `np` → `numpy`. A relative import keeps its dots: `.main.app`. */
   readonly imports: ReadonlyMap<string, string>
-  /** Modules whose every name is imported: `from flask import *`. */
+  /** `from flask import *`. */
   readonly stars: readonly string[]
-  /** Top-level names that a call sets, with the names of all called functions: `app` → `['Flask']`. */
+  /** Top-level names set by a call, with all called functions: `app` → `['Flask']`. */
   readonly calls: ReadonlyMap<string, readonly string[]>
-  /** Top-level names that are set to another name: `server` → `app.server`. */
+  /** Top-level names set to another name: `server` → `app.server`. */
   readonly aliases: ReadonlyMap<string, string>
   readonly functions: ReadonlyMap<string, PythonFunction>
 }
@@ -24,7 +24,7 @@ export interface PythonFunction {
 /** Longer than modules that people write. The time of the expressions below grows with the text. */
 const longest = 256 * 1024
 
-/** A limit, because each name of a module may come from any star import. */
+/** Each name of a module may come from any star import. */
 const mostStars = 10
 
 /** Reads the text of a module. Never throws; a text other than Python gives few or no names. */
@@ -93,7 +93,6 @@ function functionsOf(code: string): Module['functions'] {
   return functions
 }
 
-/** Returns the lines before the next top-level statement. */
 function untilDedent(text: string): string {
   const end = /\n(?=[A-Za-z_@])/.exec(text)?.index
   return end === undefined ? text : text.slice(0, end)
@@ -110,9 +109,8 @@ export function qualify(module: Module, dotted: string): readonly string[] {
   return module.stars.map((star) => `${star}.${dotted}`)
 }
 
-/** The Python modules of an app, read on demand. */
 export interface Modules {
-  /** The paths of all readable modules, relative to the app's folder. */
+  /** Relative to the app's folder. */
   readonly paths: readonly string[]
   at(path: string): Module | undefined
   /**
@@ -136,7 +134,6 @@ export function modulesOf(app: SourceTree): Modules {
   return { paths, at, locate: (from, qualified) => locate(app, from, qualified) }
 }
 
-/** Lists the modules in a folder and its subfolders. */
 function pathsBelow(app: SourceTree, folder: string, levels: number): string[] {
   const names = app.list(folder).map((name) => (folder === '.' ? name : `${folder}/${name}`))
   const below = levels === 0 ? [] : names.filter((name) => !name.endsWith('.py') && !name.startsWith('.'))
@@ -187,7 +184,7 @@ export function importNameOf(modules: Modules, file: string): { readonly module:
   return { module: steps.slice(folders).join('.'), folder: steps.slice(0, folders).join('/') }
 }
 
-/** Counts the parent folders of a file that are part of its module name. */
+/** Counts the parent folders that are part of the module's name. */
 function packageDepth(modules: Modules, file: string): number {
   const isInit = file.endsWith('/__init__.py')
   const folders = folderOf(isInit ? folderOf(file).slice(0, -1) : file)

@@ -7,7 +7,7 @@ import type { SourceTree } from '../../tree.ts'
 
 const LISTS = ['pyproject.toml', 'Pipfile', 'setup.py', 'setup.cfg']
 
-/** Lists in a `requirements` folder, the production list first. */
+/** In a `requirements` folder, the production list first. */
 const REQUIREMENTS = [
   'requirements.txt',
   'requirements/production.txt',
@@ -70,21 +70,19 @@ function listedIn(file: string, toml: string): readonly string[] {
   ]
 }
 
-/** Makes printed lines reach the log immediately, although the output is not a terminal. */
+/** Printed lines reach the log immediately, although the output is not a terminal. */
 export const env = { PYTHONUNBUFFERED: '1' }
 
-/** Lock files in order of precedence. */
+/** In order of precedence. */
 const LOCKS = ['uv.lock', 'poetry.lock', 'pdm.lock', 'Pipfile.lock']
 
-/** The installation of an app's packages. */
 export interface Installation {
-  /** The file name for people, such as `uv.lock`; null when there is nothing to install. */
+  /** Such as `uv.lock`, for people; null when there is nothing to install. */
   readonly from: string | null
   readonly commands: readonly Command[]
   readonly notes: readonly string[]
 }
 
-/** Plans the installation into the app's environment from the first file that names packages. */
 export function planInstallation(app: SourceTree, pyproject: unknown): Result<Installation> {
   const lock = LOCKS.find((name) => app.has(name))
   const requirements = REQUIREMENTS.find((path) => app.has(path))
@@ -111,7 +109,7 @@ function installProject(pyproject: unknown): Result<Installation> {
   const isPoetry = fieldsOf(tool)['poetry'] !== undefined && listed === undefined
   if (isPoetry) return installation('pyproject.toml', [{ argv: [pythonLockName, 'pyproject.toml'], env: pipEnv }])
   if (buildSystem !== undefined) return installation('pyproject.toml', [pip('.')])
-  // Install only the list of dependencies: pip would treat the app's folders as packages.
+  // Only the dependencies: pip would treat the app's folders as packages.
   const dependencies = Array.isArray(listed) ? listed.filter((entry) => typeof entry === 'string') : []
   if (dependencies.some((entry) => entry.includes('\0'))) {
     return failed('invalid_pyproject', 'pyproject.toml has a NUL character in "project.dependencies".')

@@ -8,7 +8,7 @@ import { env, type Installation, pip, planInstallation } from './packages.ts'
 import { type PythonStart, planOwners, planStart } from './start.ts'
 import { type ChosenPython, choosePython, EXTRA_PYTHONS, UV } from './versions.ts'
 
-/** Files that show a Python app. A module that can start also does. */
+/** A module that can start is a sign, too. */
 const SIGNS = [
   'requirements.txt',
   'pyproject.toml',
@@ -22,7 +22,7 @@ const SIGNS = [
   'app.py',
 ]
 
-/** The modules below the top that may contain an application or refer to it. */
+/** Below the top, these may contain an application or refer to it. */
 const MODULES = [
   'app',
   'main',
@@ -67,7 +67,7 @@ const pythonTool = (program: string): Tool => ({
   whole: { args: ['-c', 'import ensurepip, venv'], part: 'venv' },
 })
 
-/** Detects Python apps. The virtual environment is `.venv` in the app's folder. */
+/** The virtual environment is `.venv` in the app's folder. */
 export const python: Detector = {
   name: 'python',
   recognises: 'a Python app: Django, Flask, FastAPI and others, or a main.py',
@@ -96,7 +96,7 @@ export const python: Detector = {
     const detection: Detection = {
       start: start.command,
       ...(start.advice === undefined ? {} : { advice: start.advice }),
-      // The pages that Node builds are in the same folder.
+      // Pages that Node builds are in the same folder.
       uses: ['node', 'python'],
       env,
       notes,
@@ -114,7 +114,7 @@ function install(
   start: PythonStart,
 ): { readonly command: Command }[] {
   const all = [...commands, ...(start.adds.length === 0 ? [] : [pip(...start.adds)])]
-  // An environment without pip is faster to create, and needs a smaller Python installation.
+  // Faster to create, and needs a smaller Python installation.
   const withoutPip = all.length === 0 ? ['--without-pip'] : []
   const venv: readonly Command[] =
     brought === undefined
@@ -135,7 +135,7 @@ const bringPython = (version: string): Command =>
     `UV_PYTHON_PREFERENCE=only-managed UV_PYTHON_INSTALL_DIR="$PWD/.python" exec uv venv --no-project --python ${version} .venv`,
   )
 
-/** Reads the TOML files. Errors end the plan, because an app without its packages would fail later. */
+/** Errors end the plan, because an app without its packages would fail later. */
 function readTables(app: SourceTree): Result<{ readonly pyproject: unknown; readonly pipfile: unknown }> {
   const pyproject = readTable(app, 'pyproject.toml', 'invalid_pyproject')
   if (!pyproject.ok) return pyproject

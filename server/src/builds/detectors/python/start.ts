@@ -11,25 +11,24 @@ import {
 import { importNameOf, type Modules, modulesOf } from './modules.ts'
 import { env, packagesOf } from './packages.ts'
 
-/** How a Python app starts, and what the start needs besides the packages of the app. */
+/** How a Python app starts, and what the start needs besides the app's packages. */
 export interface PythonStart {
   /** Null when no start is known; `advice` then explains what to do. */
   readonly command: Command | null
   readonly advice?: string
-  /** Requirements for pip. */
   readonly adds: readonly string[]
   readonly build: readonly Command[]
   readonly notes: readonly string[]
 }
 
-/** Conventional start files, for apps without an application object that a server could serve. */
+/** For apps without an application object that a server could serve. */
 const PROGRAMS = ['main.py', 'app.py', 'server.py', 'run.py', 'application.py', '__main__.py']
 
 const OVERRIDE = 'Another command goes into "start" of fairlead.json or a "web:" line of a Procfile.'
 
 const nothing = { command: null, adds: [], build: [], notes: [] } as const
 
-/** Decides how the app starts from the text of its modules. Pure; never throws. */
+/** Reads only the text of modules. Pure; never throws. */
 export function planStart(app: SourceTree): PythonStart {
   const modules = modulesOf(app)
   const packages = packagesOf(app)
@@ -40,7 +39,7 @@ export function planStart(app: SourceTree): PythonStart {
 
   const { usual, others } = candidatesOf(modules.paths)
   const program = PROGRAMS.find((path) => modules.paths.includes(path))
-  // A program that reads PORT is itself a server, unless it contains an application object.
+  // A program that reads PORT is a server, unless it contains an application object.
   const isOwnServer = program !== undefined && /["']PORT["']/.test(modules.at(program)?.code ?? '')
   const near = isOwnServer ? usual.filter((path) => !path.includes('/')) : usual
   const found = flaskApp(app, modules, packages) ?? findApp(modules, near, packages)
@@ -145,14 +144,14 @@ function runProgram(modules: Modules, file: string): PythonStart {
     return { ...nothing, advice }
   }
   const notes = [`No application that a server could serve was found: python runs ${file}. ${OVERRIDE}`]
-  // This is the `python` of the environment, whose folder is on the PATH.
+  // The environment's `python`, whose folder is on the PATH.
   return { ...nothing, command: { argv: ['python', file], env }, notes }
 }
 
 export interface Django {
-  /** The folder of `manage.py`, relative to the app's folder; empty for the app's folder. */
+  /** Relative to the app's folder; empty for the app's folder. */
   readonly folder: string
-  /** How the project is served; null when the settings name no WSGI or ASGI module. */
+  /** Null when the settings name no WSGI or ASGI module. */
   readonly served: Served | null
   readonly build: readonly Command[]
   readonly notes: readonly string[]
@@ -247,12 +246,10 @@ function notesOf(facts: {
 
 const byDepth = (a: string, b: string): number => a.split('/').length - b.split('/').length || (a < b ? -1 : 1)
 
-/** A package that serves applications in production, with the version to install if the repository has none. */
+/** Serves applications in production. The version is for repositories without the package. */
 interface ServerPackage {
   readonly name: string
-  /**
-   * Requirements for pip: the newest release for maintained Pythons, and the last supported release for older Pythons.
-   */
+  /** For pip: the newest release for maintained Pythons, and the last supported release for older Pythons. */
   readonly pinned: readonly string[]
 }
 
@@ -265,11 +262,10 @@ const uvicorn: ServerPackage = {
   pinned: ["uvicorn==0.54.0; python_version >= '3.10'", "uvicorn==0.33.0; python_version < '3.10'"],
 }
 
-/** The application in the notation of servers. */
 interface Served {
-  /** The module, such as `shop.main`. */
+  /** Such as `shop.main`. */
   readonly module: string
-  /** The folder that must be on the module path; empty for the app's folder. */
+  /** Must be on the module path; empty for the app's folder. */
   readonly folder: string
   readonly name: string
   readonly isFactory: boolean
@@ -278,25 +274,22 @@ interface Served {
 
 interface Serving {
   readonly start: Command
-  /** The short command for people: `gunicorn app:app`. */
+  /** For people: `gunicorn app:app`. */
   readonly shown: string
-  /** Requirements for pip: the server, unless the repository already requires it. */
+  /** For pip: the server, unless the repository requires it. */
   readonly adds: readonly string[]
   readonly server: string
 }
 
-/** The package names and extras that include each server. */
+/** Packages and extras that include each server. */
 const BRINGS: Readonly<Record<string, readonly string[]>> = {
   uvicorn: ['uvicorn', 'fastapi[standard]', 'fastapi[all]', 'fastapi-cli', 'litestar[standard]', 'python-fasthtml'],
   gunicorn: ['gunicorn'],
 }
 
 /**
- * Returns the command that serves an application in production, and the package for it.
- *
- * @param packages the names of the packages that the repository requires, with their extras: `fastapi`,
- *   `fastapi[standard]`
- * @param hasSettings true when the repository has a `gunicorn.conf.py`
+ * @param packages what the repository requires, with extras: `fastapi`, `fastapi[standard]`
+ * @param hasSettings true when there is a `gunicorn.conf.py`
  */
 function serve(app: Served, packages: ReadonlySet<string>, hasSettings: boolean): Serving {
   const { speaks, name } = app.framework
@@ -329,7 +322,6 @@ function serve(app: Served, packages: ReadonlySet<string>, hasSettings: boolean)
   return { ...withAddress(argv, '--bind "127.0.0.1:$PORT"'), adds: missing(gunicorn, packages), server: 'gunicorn' }
 }
 
-/** Returns the start of a Streamlit script. */
 function serveStreamlit(file: string): Serving {
   const argv = ['streamlit', 'run', file, '--server.headless', 'true', '--browser.gatherUsageStats', 'false'] as const
   return { ...withAddress(argv, '--server.address 127.0.0.1 --server.port "$PORT"'), adds: [], server: 'streamlit' }
@@ -339,7 +331,7 @@ function missing({ name, pinned }: ServerPackage, packages: ReadonlySet<string>)
   return (BRINGS[name] ?? []).some((each) => packages.has(each)) ? [] : pinned
 }
 
-/** The options for the address. They must be constants, because a shell expands PORT in them. */
+/** Constants, because a shell expands PORT in them. */
 type Address =
   | '--bind "127.0.0.1:$PORT"'
   | '--host 127.0.0.1 --port "$PORT"'
@@ -354,9 +346,9 @@ function withAddress(
 ): { readonly start: Command; readonly shown: string } {
   const env = {
     PYTHONUNBUFFERED: '1',
-    // Trust all proxies: only the gateway reaches the app, and it sets the forwarding headers.
+    // Only the gateway reaches the app, and it sets the forwarding headers.
     FORWARDED_ALLOW_IPS: '*',
-    // Makes Flask ignore app.run() in the module, which would start the development server.
+    // Flask then ignores app.run() in the module, which would start the development server.
     FLASK_RUN_FROM_CLI: 'true',
     ...(folder === '' ? {} : { PYTHONPATH: folder }),
   }

@@ -3,24 +3,20 @@ import { failed, quote, type Result } from '../../result.ts'
 import type { SourceTree } from '../../tree.ts'
 import { toolVersion, versionIn } from '../../version-files.ts'
 
-/** A version that the repository requests. */
 interface Asked {
-  /** Such as `3.11.4`, or a range `>=3.10,<4`. */
   readonly text: string
   readonly from: string
-  /** Returns a version in the notation of the file. */
   readonly spell: (version: string) => string
 }
 
 export interface ChosenPython {
-  /** The program that creates the virtual environment. */
   readonly program: string
-  /** The version that uv installs, if uv creates the environment. */
+  /** What uv installs, if uv creates the environment. */
   readonly brought?: string
   readonly notes: readonly string[]
 }
 
-/** The programs of versions other than the default Python of the machine. */
+/** Pythons besides the machine's default. */
 export const EXTRA_PYTHONS: readonly string[] = Array.from({ length: 12 }, (_, at) => `python3.${at + 8}`)
 
 /** Downloads Pythons, see https://docs.astral.sh/uv/. */
@@ -81,10 +77,7 @@ function bestOf(there: readonly Installed[], allows: (release: Release) => boole
   return allowed.find(({ program }) => program === 'python3') ?? newest
 }
 
-/**
- * Returns the allowed version, such as `3.12`, that is nearest to the machine's: the next later, else the last earlier
- * version.
- */
+/** Such as `3.12`: the next later than the machine's, else the last earlier one. */
 function nearest(allows: (release: Release) => boolean, [, minor]: Release): string | undefined {
   // A range most likely allows late patch releases.
   const minors = EXTRA_PYTHONS.map((_, at) => at + 8).filter((each) =>
@@ -118,7 +111,6 @@ function refuse(
   )
 }
 
-/** Returns the version in a file other than the range of the project. */
 function pinnedVersion(app: SourceTree, pipfile: unknown): Asked | null {
   const requires = fieldsOf(fieldsOf(pipfile)['requires'])
   const isFull = requires['python_full_version'] !== undefined
@@ -155,16 +147,14 @@ function firstOf(found: readonly (readonly [string, unknown, Asked['spell']])[])
   return null
 }
 
-/** The three numbers of a version. */
 type Release = readonly [number, number, number]
 
-/** Longer than any range that people write. */
+/** Longer than ranges that people write. */
 const longest = 200
 
 /**
- * Returns a function that tells whether a Python version is allowed; null for a text that is not a range. Reads version
- * specifiers (PEP 440), a plain version as in `.python-version` (`3.11`, `cpython-3.11.4`) and Poetry's ranges
- * (`^3.10`, `~3.10`, `>=3.8 || ^3.12`, `*`).
+ * Reads version specifiers (PEP 440), a plain version as in `.python-version` (`3.11`, `cpython-3.11.4`) and Poetry's
+ * ranges (`^3.10`, `~3.10`, `>=3.8 || ^3.12`, `*`). Null for other texts.
  */
 export function readRange(text: string): ((release: Release) => boolean) | null {
   if (text.length > longest) return null
@@ -190,7 +180,7 @@ function readClause(clause: string): ((release: Release) => boolean) | null {
   const matches = (release: Release) => given.every((part, index) => release[index] === part)
   switch (operator) {
     case '':
-      // Ignore the third number of a plain version: distributions have one patch release of each version.
+      // Distributions have one patch release of each version, so the third number does not count.
       return (release) => given.slice(0, 2).every((part, index) => release[index] === part)
     case '==':
     case '===':

@@ -5,13 +5,9 @@ import { parseDocument, visit } from 'yaml'
 import { type ZodError, z } from 'zod'
 import { CommandError } from '../command-error.ts'
 
-/** The file names that Compose looks for in a folder, in the order of Compose. */
 const fileNames = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml']
 
-/**
- * The most copies that YAML anchors and merged keys may make. Large real files have hundreds; a file that is built to
- * expand without end has more.
- */
+/** Copies by YAML anchors and merged keys. Large real files have hundreds; a file that expands without end has more. */
 const mostCopies = 10_000
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()])
@@ -37,7 +33,6 @@ const mount = z.union([
   }),
 ])
 
-/** The keys of a service that the import reads. It lists other keys by name. */
 const service = z.looseObject({
   image: z.string().optional(),
   build: z
@@ -95,25 +90,21 @@ const composeFile = z.looseObject(
 
 export type Service = z.infer<typeof service>
 
-/** A compose file after interpolation. */
 export interface ComposeFile {
-  /** The folder of the file. Paths in the file are relative to it. */
+  /** Paths in the file are relative to it. */
   readonly folder: string
   readonly services: Readonly<Record<string, Service>>
-  /** The variables of each service, including variables from `env_file`. */
   readonly environments: Readonly<Record<string, Readonly<Record<string, string>>>>
-  /** The top-level keys other than `services` and `volumes` that need a note. */
   readonly otherKeys: readonly string[]
   readonly volumes: Readonly<Record<string, Readonly<Record<string, unknown>> | null>>
-  /** The variables of the file that have neither a value nor a default. */
   readonly missing: readonly string[]
 }
 
 /**
- * Reads a compose file, or finds and reads the compose file of a folder. Variables come from the environment and from
- * the `.env` next to the file.
+ * Reads a compose file, or the compose file of a folder. Variables come from the environment and from the `.env` beside
+ * the file.
  *
- * @throws CommandError that says what is wrong
+ * @throws CommandError
  */
 export async function readComposeFile(
   given: string,
@@ -132,7 +123,7 @@ export async function readComposeFile(
   const environments: Record<string, Record<string, string>> = {}
   for (const [name, each] of Object.entries(services)) {
     const own = fromEnvironment(each, variables)
-    // Values in `env_file` may name variables of the environment, and the environment takes precedence.
+    // Values in `env_file` may name variables of the environment, which take precedence.
     const ofFiles = await fromFiles(folder, each, { outer: { ...own, ...variables }, missing })
     environments[name] = { ...ofFiles, ...own }
   }
@@ -152,9 +143,9 @@ function findFile(given: string): string {
 function parseYaml(text: string, path: string): unknown {
   try {
     const document = parseDocument(text, { merge: true })
-    // Warnings come from unknown tags, such as !reset, which changes values of a file that Compose has read before.
+    // Warnings come from unknown tags, such as !reset, which changes a file that Compose has read before.
     for (const problem of [...document.errors, ...document.warnings]) throw problem
-    // Keep numbers as written: a parsed number loses digits beyond 2⁵³, and leading and trailing zeros.
+    // Numbers stay as written: a parsed number loses digits beyond 2⁵³, and zeros.
     visit(document, {
       Scalar(_, node) {
         if (typeof node.value === 'number' || typeof node.value === 'bigint')
@@ -167,7 +158,7 @@ function parseYaml(text: string, path: string): unknown {
   }
 }
 
-/** Interpolates values but not keys, as Compose does. */
+/** Keys stay, as in Compose. */
 function interpolateAll(value: unknown, scope: Scope): unknown {
   if (typeof value === 'string') return interpolate(value, scope)
   if (typeof value !== 'object' || value === null) return value
@@ -237,11 +228,10 @@ function fromEnvironment(
   )
 }
 
-/** Returns the names of the services that must start before this service. */
 export const dependenciesOf = ({ depends_on: services = [] }: Service): readonly string[] =>
   Array.isArray(services) ? services : Object.keys(services)
 
-/** Returns the names of the services that must end before another service starts, such as migrations. */
+/** Such as migrations. */
 export const endingServices = (services: ComposeFile['services']): readonly string[] =>
   Object.values(services).flatMap(({ depends_on: needed = [] }) =>
     Array.isArray(needed)
@@ -252,24 +242,20 @@ export const endingServices = (services: ComposeFile['services']): readonly stri
 const definedOf = (variables: Readonly<Record<string, string | undefined>>): Record<string, string> =>
   Object.fromEntries(Object.entries(variables).filter((pair): pair is [string, string] => pair[1] !== undefined))
 
-/** The variables for the interpolation of one value. */
 interface Scope {
   readonly variables: Readonly<Record<string, string>>
-  /** The place of the value in the file, for messages. */
   readonly place: string
-  /** Is told each variable that has neither a value nor a default. */
   readonly missing: (name: string) => void
 }
 
-/** Matches the use of a variable. In braces, the match ends after the name and the operator. */
+/** In braces, the match ends after the name and the operator. */
 const use = /\$(?:(?<escaped>\$)|(?<plain>[A-Za-z_]\w*)|\{(?:(?<name>[A-Za-z_]\w*)(?<operator>:?[-?+])?)?)/g
 
 /**
- * Puts variables into a value of a compose file, by the rules of the Compose specification: `$NAME`, `${NAME}`,
- * `${NAME:-default}`, `${NAME-default}`, `${NAME:?message}`, `${NAME?message}`, `${NAME:+other}`, `${NAME+other}`, and
- * `$$` for one `$`, as is a `$` before anything else. What follows the operator may have variables, too. A variable
- * without a value and a default is empty. Throws a `CommandError` for what the file calls required, and for any other
- * `${`.
+ * Puts variables into a value by the Compose specification: `$NAME`, `${NAME}`, `${NAME:-default}`, `${NAME-default}`,
+ * `${NAME:?message}`, `${NAME?message}`, `${NAME:+other}`, `${NAME+other}`. `$$`, and a `$` before anything else, is
+ * one `$`. The text after the operator may have variables, too. A variable without a value and a default is empty.
+ * Throws a `CommandError` for a required variable, and for any other `${`.
  */
 export function interpolate(text: string, scope: Scope): string {
   let result = ''
@@ -318,26 +304,24 @@ function substituted(name: string, operator: string, word: string, scope: Scope)
 const misused = ({ place }: Scope): CommandError =>
   new CommandError(`${place} has $\{ without a name and its }: write $$ for the character $ itself.`)
 
-/** The variables that values in a file may name. A name without a value gets the value from `outer`. */
+/** A name without a value gets the value from `outer`. */
 interface EnvFileScope {
-  /** Variables from outside the file. They take precedence over variables that the file sets. */
   readonly outer: Readonly<Record<string, string>>
-  /** Is told each variable that has neither a value nor a default. */
   readonly missing: (name: string) => void
 }
 
 type Read = (text: string, variables: Map<string, string>, given: EnvFileScope & { readonly path: string }) => void
 
-/** The formats of Compose. `raw` is the format of `docker run --env-file`. */
+/** `raw` is the format of `docker run --env-file`. */
 const formats: Readonly<Record<string, Read>> = { '': readCompose, raw: readRaw }
 
 /**
- * Reads an `.env` or `env_file` as Compose does, not as `fairlead env import` does: values without quotes or in double
- * quotes have variables, the last of two equal names counts, `NAME: value` is an assignment, and a name alone has the
- * value of `outer`. Text after a closing quote, which Compose reads as another assignment, is an error. No message
- * quotes a value.
+ * Reads an `env_file` as Compose does, not as `fairlead env import` does: values without quotes or in double quotes
+ * have variables, the last of two equal names counts, `NAME: value` is an assignment, and a name alone has the value of
+ * `outer`. Text after a closing quote, which Compose reads as another assignment, is an error. No message quotes a
+ * value.
  *
- * @param variables the variables of the files before this one; the function adds to them
+ * @param variables from earlier files; the function adds to them
  * @throws CommandError
  */
 export async function readEnvFile(
@@ -353,7 +337,6 @@ export async function readEnvFile(
   read(text.replace(/^\uFEFF/, ''), variables, { ...scope, path })
 }
 
-/** White space except line ends. */
 const space = '[^\\S\\n]'
 const statement = new RegExp(
   `(?<blank>${space}*(?:#.*)?(?:\\n|$))|${space}*(?:export${space}+)?(?<name>[\\p{L}\\p{N}_.\\[\\]-]+)${space}*(?:(?:[=:]${space}*(?<value>"(?:[^"\\\\]|\\\\[^])*"|'(?:[^'\\\\]|\\\\[^])*'|(?!["']).*))|(?=\\n|$))`,

@@ -21,7 +21,6 @@ interface ImportFlags {
   readonly dataDir?: string
 }
 
-/** `fairlead import compose [FILE]` */
 export function importCommand(local?: LocalServer): Command {
   const compose = new Command('compose')
     .description('make apps, databases and volumes of the services of a compose file, and say what is not carried over')
@@ -72,8 +71,8 @@ function textOf({ databases, apps, notes }: ImportPlan): string {
 type Params = { readonly project_id: string }
 
 /**
- * Creates the databases and apps of a plan in a project, and follows the deployments. Databases and apps that already
- * exist stay unchanged, except an app whose deployments have all failed: it is deployed again with its variables.
+ * Creates the databases and apps of a plan, and follows the deployments. Existing ones stay unchanged, except an app
+ * whose deployments have all failed: it is deployed again with its variables.
  */
 export async function carryOut(
   connection: Connection,
@@ -95,7 +94,7 @@ export async function carryOut(
   }
 }
 
-/** Continues with the other apps when the server refuses an app, for example because of a limit of the plan. */
+/** When the server refuses an app, for example because of the plan's limit, the others go on. */
 const leaveOut =
   ({ name }: AppToImport) =>
   (error: unknown): void => {
@@ -130,10 +129,7 @@ async function existingApps(client: Client, params: Params): Promise<Map<string,
   return found
 }
 
-/**
- * Creates a database with the version of the file, or with the newest version when the server does not have that
- * version.
- */
+/** Takes the newest version when the server does not have the file's version. */
 async function createDatabase(client: Client, params: Params, { name, version }: DatabaseToImport): Promise<string> {
   const create = (given: { readonly version?: string }) => client.databases.create({ params, body: { name, ...given } })
   const created = await (version === null ? create({}) : create({ version })).catch((error: unknown) => {
@@ -146,7 +142,7 @@ async function createDatabase(client: Client, params: Params, { name, version }:
   return created.id
 }
 
-/** Longer than a server needs to install PostgreSQL and create a cluster. */
+/** A server may install PostgreSQL and create a cluster. */
 const databaseMs = 15 * 60_000
 
 async function untilAvailable(client: Client, params: Params & { readonly id: string }): Promise<void> {
@@ -207,7 +203,7 @@ async function scale(client: Client, params: Params, { name, instances }: Pick<A
   })
 }
 
-/** The commit that the builds of a compose file use. */
+/** All builds use this commit. */
 export interface LocalSource {
   readonly local: LocalCommit
   /** Returns the folder of a build context, relative to the top of the repository. */
@@ -231,12 +227,10 @@ export async function sourceOf(apps: readonly AppToImport[], folder: string): Pr
   return { local, rootOf }
 }
 
-/** Keys of `fairlead.json` that change how a folder is built or run. */
+/** These change how a folder is built or run. */
 const decisiveKeys = ['builder', 'dockerfile', 'build', 'start', 'processes', 'volumes', 'cron']
 
-/**
- * Returns true when the `fairlead.json` of the repository suits an app; otherwise prints the problem and returns false.
- */
+/** Prints the problem and returns false when the repository's `fairlead.json` does not suit an app. */
 async function isSettled(local: LocalCommit, root: string, { name, settings }: AppToImport): Promise<boolean> {
   const found = parsed(await readFileOfCommit(local, 'fairlead.json'))
   const rootOfFound = typeof found['root'] === 'string' ? normalize(found['root']).replace(/\/$/, '') : '.'

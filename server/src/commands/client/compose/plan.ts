@@ -10,43 +10,40 @@ export interface AppToImport {
   /** An image, or the build folder relative to the compose file. */
   readonly source: { readonly image: string } | { readonly folder: string }
   readonly variables: Readonly<Record<string, string>>
-  /** The services that become databases of the app, by the variable that gets the connection string. */
+  /** By the variable that gets the connection string. */
   readonly databases: Readonly<Record<string, string>>
-  /** The volumes of an image; a build names its volumes in `fairlead.json`. */
+  /** Of an image; a build names its volumes in `fairlead.json`. */
   readonly volumes: Volumes
   readonly instances: number
-  /** Keys that `fairlead.json` must have for a build, besides the folder of the app; null if it needs none. */
+  /** Keys that `fairlead.json` must have for a build; null if it needs none. */
   readonly settings: Readonly<Record<string, unknown>> | null
 }
 
 export interface DatabaseToImport {
   readonly name: string
-  /** The major version that the image's tag names. */
   readonly version: string | null
 }
 
 type NamedService = readonly [name: string, service: Service]
 
-/** The parts of a project that a compose file becomes. */
 export interface ImportPlan {
   readonly databases: readonly DatabaseToImport[]
-  /** Apps in the order of their dependencies: an app follows the apps that it depends on. */
+  /** An app follows the apps that it depends on. */
   readonly apps: readonly AppToImport[]
-  /** One sentence for each setting that the import drops or changes. */
+  /** One sentence for each setting that is dropped or changed. */
   readonly notes: readonly string[]
 }
 
-/** Keys that need no note: the import carries them over, or Fairlead does the same by default. */
+/** The import carries these over, or Fairlead does the same by default. */
 const silentKeys = [
   ...['image', 'build', 'environment', 'env_file', 'command', 'entrypoint', 'volumes', 'depends_on', 'profiles'],
   ...['extends', 'scale', 'deploy', 'ports', 'expose', 'restart', 'init', 'pull_policy'],
 ]
-/** Keys that need no note for a database, because Fairlead runs databases without containers. */
+/** For a database, which Fairlead runs without a container. */
 const silentDatabaseKeys = [
   ...['container_name', 'hostname', 'networks', 'healthcheck', 'user', 'shm_size', 'stop_grace_period', 'logging'],
 ]
 
-/** Returns what the services of a compose file become. */
 export function planImport(file: ComposeFile): ImportPlan {
   const notes = file.otherKeys.map((key) => `${key}: is not carried over.`)
   if (file.missing.length > 0) notes.push(`${file.missing.join(', ')}: has no value, and is empty.`)
@@ -76,7 +73,7 @@ export function planImport(file: ComposeFile): ImportPlan {
 
 /**
  * Removes services that run another command of the same image or build, such as workers: as apps, they would start the
- * same program as the first service.
+ * first service's program.
  */
 function withoutSeconds(services: readonly NamedService[], notes: string[]): NamedService[] {
   const groups = Map.groupBy(services, ([, { image, build }]) => image ?? JSON.stringify(builtOf(build)))
@@ -99,7 +96,7 @@ function withoutSeconds(services: readonly NamedService[], notes: string[]): Nam
 
 const builtOf = (build: Service['build'] = '.') => (typeof build === 'string' ? { context: build } : build)
 
-/** Returns the words that replace the command of the image; empty when the service sets no command. */
+/** Replaces the image's command; empty when the service sets none. */
 const commandOf = ({ entrypoint, command }: Service): string[] => [entrypoint, command].flatMap(wordsOf)
 
 /** Returns the words of a command. A command with quotes or variables goes to a shell. */
@@ -118,7 +115,6 @@ const isPublic = ({ ports = [] }: Service = {}): boolean =>
     (port) => !/^(127\.|\[?::1|localhost:)/.test(typeof port === 'object' ? (port.host_ip ?? '') : String(port)),
   )
 
-/** Notes how the volumes of a file change. */
 function noteVolumes(file: ComposeFile, services: ComposeFile['services'], notes: string[]): void {
   const users = Map.groupBy(
     Object.entries(services).flatMap(([name, service]) => volumesNamedBy(service).map((volume) => ({ name, volume }))),
@@ -134,7 +130,7 @@ function noteVolumes(file: ComposeFile, services: ComposeFile['services'], notes
   }
 }
 
-/** Images of well-known programs that do not speak HTTP, by the last part of the name. */
+/** Well-known programs that do not speak HTTP, by the last part of the image's name. */
 const notHttp = new Set([
   ...['redis', 'valkey', 'keydb', 'dragonfly', 'memcached', 'mysql', 'mysql-server', 'mariadb', 'percona', 'mongo'],
   ...['mongodb', 'cassandra', 'rabbitmq', 'kafka', 'cp-kafka', 'nats', 'mosquitto'],
@@ -168,7 +164,6 @@ function isLeftOut(
   return why !== null
 }
 
-/** Returns the database that a service with an image of PostgreSQL becomes. */
 function databaseOf(name: string, service: Service, notes: string[]): DatabaseToImport[] {
   const { image, build, command, volumes = [] } = service
   if (image === undefined || build !== undefined) return []
@@ -233,7 +228,6 @@ function appOf(
   ]
 }
 
-/** Notes the keys of a service that have no effect in Fairlead. */
 function noteKeys(service: Service, silent: readonly string[], note: (text: string) => void): void {
   const keys = Object.keys(service).filter((key) => ![...silentKeys, ...silent].includes(key) && !key.startsWith('x-'))
   const deploy = Object.keys(service.deploy ?? {}).filter((key) => key !== 'replicas' && !silent.includes('deploy'))
@@ -279,11 +273,11 @@ function settingsOf(
   return Object.keys(settings).length === 0 ? null : settings
 }
 
-/** True when the `fairlead.json` of a repository has all settings that an app needs. */
+/** True when the `fairlead.json` has all needed settings. */
 export const saysAll = (found: Readonly<Record<string, unknown>>, needed: Readonly<Record<string, unknown>>): boolean =>
   Object.entries(needed).every(([key, value]) => isDeepStrictEqual(found[key], value))
 
-/** Sorts apps by their dependencies. Apps that depend on each other keep the order of the file. */
+/** Apps that depend on each other keep the order of the file. */
 function inOrder(apps: readonly AppToImport[], services: ComposeFile['services']): AppToImport[] {
   const sorted = new Set<AppToImport>()
   const visit = (app: AppToImport, path: readonly AppToImport[]): void => {
@@ -299,20 +293,18 @@ function inOrder(apps: readonly AppToImport[], services: ComposeFile['services']
   return [...sorted]
 }
 
-/** The names by which services reach each other. */
 interface Addresses {
   readonly databases: readonly string[]
   readonly apps: readonly string[]
-  /** The service of each host name in the file. */
   readonly hosts: ReadonlyMap<string, string>
 }
 
-/** Matches the address of a database, such as `postgresql+asyncpg://user:password@db:5432/shop`. */
+/** Such as `postgresql+asyncpg://user:password@db:5432/shop`. */
 const databaseUrl = /^(postgres(?:ql)?(?:\+\w+)?):\/\/(?:[^/@]*@)?([\w.-]+)(?::\d+)?(?:\/[^?]*)?(\?.*)?$/is
-/** Matches host names that are certain in any value: in a URL, before a port, and in `host=name`. */
+/** A host name is certain in a URL, before a port, and in `host=name`. */
 const certainHost =
   /(?<=:\/\/(?:[^/@\s]*@)?)[\w.-]+(?=[:/?,;\s"']|$)|(?<![\w.:/@-])[\w-]+(?=:\d{2,5}(?![\w.-]))|(?<=\b(?:host|server)=)[\w.-]+/gi
-/** Matches the names of variables whose value is one host or a list of hosts. */
+/** The value of such a variable is a host or a list of hosts. */
 const hostVariable = /(HOSTS?|HOST_?NAMES?|SERVERS?|ADDR|ADDRESS(ES)?|ENDPOINTS?|BROKERS?|SEEDS?|GATEWAY)$/i
 const listedHost = /(?<![^,;\s])[\w.-]+(?![^,;\s])/g
 
@@ -328,8 +320,8 @@ function hostsOf(services: Readonly<Record<string, Service>>): Map<string, strin
 }
 
 /**
- * Returns the variables of an app, and its databases by the variables that hold their addresses. Apps reach each other
- * as `<app>.internal` instead of the bare service name.
+ * Returns an app's variables, and its databases by the variables with their addresses. Apps reach each other as
+ * `<app>.internal`.
  *
  * @param given.needs the services that this service depends on
  */
@@ -435,7 +427,7 @@ const volumesNamedBy = ({ volumes = [] }: Service): string[] =>
     return type === 'volume' && source !== undefined ? [source] : []
   })
 
-/** Reads `[source:]target[:options]`. A path as the source means a folder of the machine. */
+/** Reads `[source:]target[:options]`. A path as the source is a folder of the machine. */
 function parsed(text: string): {
   readonly type: string
   readonly source: string | undefined

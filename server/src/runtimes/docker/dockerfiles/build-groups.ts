@@ -13,32 +13,30 @@ import {
   type Yielding,
 } from '../../../platform/cgroups.ts'
 
-/*
- * The control groups of build daemons. The engine makes a group for each build step below one path, which is the same
- * in every hierarchy of version 1. So the group of the daemon has the same path in each, and its limits apply to all
- * steps together.
+/**
+ * The control groups of build daemons. The engine makes a group for each step below one path, which is the same in
+ * every hierarchy of version 1. So the daemon's group has the same path in each, and its limits apply to all steps
+ * together.
  */
 
 export interface BuildGroups {
   make(name: string, limits: GroupLimits): Promise<BuildGroup>
-  /** Ends the processes in groups of an earlier server, and removes the groups. */
   sweep(): Promise<void>
   close(): Promise<void>
 }
 
 export interface BuildGroup {
-  /** The files to which the daemon writes its pid to join the group. */
+  /** The daemon joins the group by writing its pid to these files. */
   readonly join: readonly string[]
-  /** The parent path of the groups of steps, for the engine. */
+  /** The parent of the groups of steps, for the engine. */
   readonly parent: string
   processes(): Promise<number[]>
-  /** The limit that something in the group has exceeded. */
+  /** Returns the limit that was exceeded in the group. */
   exceeded(): Promise<Exceeded | null>
-  /** Ends every process of the group, and removes the group with its subgroups. */
+  /** Ends all processes, and removes the group with its subgroups. */
   remove(): Promise<void>
 }
 
-/** A mounted control group hierarchy. */
 interface Mount {
   readonly point: string
   readonly version: 1 | 2
@@ -48,11 +46,11 @@ interface Mount {
 const needed = ['memory', 'cpu', 'pids'] as const satisfies readonly Controller[]
 
 /**
- * Opens the groups where the machine can limit memory, CPU and processes by them; else returns null.
+ * Returns null where the machine cannot limit memory, CPU and processes by groups.
  *
- * @param hierarchy the hierarchy in which the server may make groups
- * @param name the name of the folder of all groups; the same after a restart of the server
- * @param yielding the folder that contains the hierarchy; null for groups that do not yield
+ * @param hierarchy the server may make groups in it
+ * @param name the folder of all groups; the same after a restart of the server
+ * @param yielding contains the hierarchy; null for groups that do not yield
  */
 export async function openBuildGroups(
   hierarchy: Hierarchy | null,
@@ -68,7 +66,7 @@ export async function openBuildGroups(
   const removeEverywhere = async (group: string, path: string): Promise<void> => {
     if (cgroups.version === 2) await cgroups.kill(`${group}/${leaf}`)
     await cgroups.remove(group)
-    // The engine makes its groups in all hierarchies of version 1, also in hierarchies without limits.
+    // The engine makes its groups in all hierarchies of version 1, also without limits.
     for (const { point } of mounts) await removeGroup(join(point, path)).catch(() => undefined)
   }
   const root = everywhere?.folders.pids ?? '/'
@@ -98,15 +96,15 @@ export async function openBuildGroups(
       for (const { point } of mounts) {
         const own = join(point, pathOf(join(root, name)))
         await removeGroup(own).catch(() => undefined)
-        // The engine has made the parent folder in every hierarchy. A folder with other groups must stay, and its
-        // removal fails.
+        // The engine has made the parent in every hierarchy. With other groups in it, it must stay, and its removal
+        // fails.
         if (yielding !== null) await rmdir(dirname(own)).catch(() => undefined)
       }
     },
   }
 }
 
-/** True where the server can make such groups. Changes nothing. */
+/** Changes nothing. */
 export async function canLimitBuilds(hierarchy: Hierarchy | null): Promise<boolean> {
   const mounts = parseMounts(await readFile('/proc/self/mountinfo', 'utf8').catch(() => ''))
   const everywhere = hierarchy === null ? null : samePath(hierarchy, mounts)
@@ -114,7 +112,7 @@ export async function canLimitBuilds(hierarchy: Hierarchy | null): Promise<boole
   return needed.every((each) => usable.includes(each))
 }
 
-/** In version 2, only groups without subgroups can contain processes. */
+/** In version 2, a group with subgroups contains no processes. */
 const leaf = 'daemon'
 
 async function makeLeaf(folder: string): Promise<string> {
@@ -143,7 +141,6 @@ const mountOf = (mounts: readonly Mount[], folder: string): Mount | undefined =>
 
 const longestFirst = (one: Mount, other: Mount): number => other.point.length - one.point.length
 
-/** Reads the mounts of complete hierarchies from `/proc/self/mountinfo`. */
 function parseMounts(mountinfo: string): Mount[] {
   return mountinfo.split('\n').flatMap((line) => {
     const [before = '', after = ''] = line.split(' - ')
@@ -154,7 +151,7 @@ function parseMounts(mountinfo: string): Mount[] {
   })
 }
 
-/** The kernel charges memory to a group in blocks, and refuses a block that does not fit completely. */
+/** The kernel charges memory in blocks, and refuses a block that does not fit. */
 const chargedAtOnce = 1_000_000
 
 /**
@@ -176,6 +173,5 @@ async function exceededInVersion1(
   return (await read('pids.peak')) >= limits.processes ? 'processes' : null
 }
 
-/** Returns how many processes the kernel has killed for lack of memory since boot. */
 const killsOfMachine = async (): Promise<number> =>
   counterIn(await readFile('/proc/vmstat', 'utf8').catch(() => ''), 'oom_kill')

@@ -9,27 +9,23 @@ import { readJsonLines } from '../streams.ts'
 import { bytesField, numberField, readFields, textOf } from './protobuf.ts'
 
 export interface BuildRequest extends BuildAnswers {
-  /** A tar archive. */
   readonly context: Readable
-  /** The path of the Dockerfile in the archive. */
   readonly dockerfile: string
-  /** The stage to build; null for the last stage. */
   readonly target: string | null
   readonly tag: string
-  /** Labels for the image. They override labels of the same name in the Dockerfile. */
+  /** These override the Dockerfile's labels. */
   readonly labels: Readonly<Record<string, string>>
-  /** The predefined proxy arguments of every Dockerfile, which leave no trace in images. */
+  /** Every Dockerfile has these arguments, which leave no trace in images. */
   readonly proxies: Readonly<Record<string, string>>
 }
 
-/** The result of a build. `message` is from BuildKit. */
 export type BuildOutcome =
   | { readonly ok: true }
   | {
       readonly ok: false
       readonly message: string
       readonly code: number
-      /** The registry image that BuildKit could not inspect; null for other failures. */
+      /** BuildKit could not inspect this registry image. */
       readonly image: FailedImage | null
     }
 
@@ -40,9 +36,9 @@ interface Message {
 }
 
 /**
- * Builds an image with BuildKit. Steps use the network of the daemon.
+ * Steps use the daemon's network.
  *
- * @param say receives the output of the build, usually in whole lines
+ * @param say receives the output, usually in whole lines
  * @throws EngineError when the daemon refuses the build or ends; the error of `credentialsFor`
  */
 export async function buildImage(
@@ -97,42 +93,37 @@ function exitCodeIn(message: string): number {
   return code === 0 ? 1 : code
 }
 
-/*
- * A BuildKit session: a connection on which the daemon calls the client, by gRPC over HTTP/2. The daemon asks for the
- * secrets of a step when the step begins, and for the credentials of a registry when the registry requires them. So
- * they are in no request, no layer and no history.
+/**
+ * A BuildKit session is a connection on which the daemon calls the client, by gRPC over HTTP/2: for the secrets of a
+ * step at its beginning, and for credentials when a registry requires them. So they are in no request, no layer and no
+ * history.
  */
 
 export interface BuildAnswers {
-  /** Secrets by name. Steps mount the secrets that they name. */
+  /** By name. Steps mount the secrets that they name. */
   readonly secrets: Readonly<Record<string, string>>
   /** Returns the credentials for a registry, named as in image references; null without credentials. */
   readonly credentialsFor: (registry: string) => Promise<RegistryCredentials | null>
 }
 
 export interface BuildSession {
-  /** Identifies the session in the request for a build. */
   readonly id: string
-  /** Aborts with the error of `credentialsFor`. The daemon would report it as a failure of the Dockerfile. */
+  /** Aborts with the error of `credentialsFor`, which the daemon would report as a failure of the Dockerfile. */
   readonly failed: AbortSignal
   end(): void
 }
 
 const secretMethod = '/moby.buildkit.secrets.v1.Secrets/GetSecret'
 /**
- * Newer daemons first ask for a token (`FetchToken` and similar methods of the same service), and call this method when
- * the client does not know the token method.
+ * Newer daemons first ask for a token (`FetchToken` and similar methods), and call this method when the client does not
+ * know the other.
  */
 const credentialsMethod = '/moby.filesync.v1.Auth/Credentials'
 const healthMethod = '/grpc.health.v1.Health/Check'
-/** Codes of gRPC. */
 const [ok, notFound, unimplemented] = [0, 5, 12]
 const prefixBytes = 5
 const mostRequestBytes = 64_000
-/**
- * A custom front end of a Dockerfile may ask for many images at once, and each question for credentials reads the
- * database.
- */
+/** A Dockerfile's front end may ask for many images at once, and each answer reads the database. */
 const mostAnswersAtOnce = 8
 
 export async function openSession(
@@ -222,33 +213,31 @@ function refuse(stream: ServerHttp2Stream, code: number, message: string): void 
   stream.respond(head, { endStream: true })
 }
 
-/** Converts messages of BuildKit about build steps into lines for the log. */
+/** BuildKit's messages about steps become lines of the log. */
 export interface Progress {
-  /** @param message a `StatusResponse` of the control API of BuildKit */
+  /** @param message a `StatusResponse` of BuildKit's control API */
   read(message: Buffer): string
-  /** Returns the output of steps without an end of line. */
   rest(): string
   /** Returns the first registry image that the build could not inspect; null without a failure. */
   failedImage(): FailedImage | null
 }
 
-/** An image that a Dockerfile uses as a base, copies from, or uses as its front end. */
+/** A base of the Dockerfile, a source of copies, or its front end. */
 interface FailedImage {
   readonly reference: ImageReference
-  /** The message of BuildKit, with the answer of the registry. */
+  /** BuildKit's message, with the registry's answer. */
   readonly reason: string
 }
 
-/** Field numbers from the `control.proto` of BuildKit. */
+/** Field numbers in BuildKit's `control.proto`. */
 const statusFields = { vertexes: 1, logs: 3 }
 const vertexFields = { digest: 1, name: 3, cached: 4, started: 5, error: 7 }
 const logFields = { vertex: 1, message: 4 }
-/** Matches the steps that ask registries for images. */
 const imageStep =
   /^(?:(?:\[[^\]]*\] )?(?:load metadata for|FROM)|resolve image config for) (?:docker-image:\/\/)?(\S+)$/
 
 export function createProgress(): Progress {
-  /** The output of each step after its last whole line. */
+  /** For each step, the output after its last whole line. */
   const unfinished = new Map<string, string>()
   const decoders = new Map<string, StringDecoder>()
   const named = new Set<string>()
@@ -257,7 +246,7 @@ export function createProgress(): Progress {
   const vertexText = (message: Buffer): string => {
     const { digest, name, cached, started, error } = vertexOf(message)
     if (error !== '') failed ??= failedImageOf(name, error)
-    // Internal steps of BuildKit are the same in every build.
+    // Internal steps are the same in every build.
     if (!started || named.has(digest) || name.startsWith('[internal]')) return ''
     named.add(digest)
     return `${oneLine(name)}${cached ? ' (from the cache)' : ''}\n`
@@ -297,13 +286,13 @@ export function createProgress(): Progress {
 }
 
 function failedImageOf(name: string, reason: string): FailedImage | null {
-  // The first failure cancels the concurrent steps.
+  // The first failure cancels concurrent steps.
   if (reason.includes('context canceled')) return null
   const reference = parseImageReference(imageStep.exec(name)?.[1] ?? '')
   return 'problem' in reference ? null : { reference, reason }
 }
 
-/** Output without an end of line must not fill the memory of the server. */
+/** Output without an end of line must not fill the server's memory. */
 const mostUnfinished = 64_000
 
 function vertexOf(message: Buffer) {

@@ -7,7 +7,7 @@ import { formatImageReference, longestReference, parseImageReference } from '../
 import { startProcess } from '../../../platform/processes.ts'
 import { type IgnoreRules, mostIgnoreCharacters, parseIgnoreFile } from './dockerignore.ts'
 
-/** The path at which tar sees the sources. */
+/** Tar sees the sources here. */
 const inside = '/context'
 
 /**
@@ -57,8 +57,8 @@ const tarArguments = [
 ]
 
 /**
- * Lists folders before their content. A zero byte ends each path. Each character stands for one byte of a name, because
- * names need not be valid text.
+ * Folders precede their content, and a zero byte ends each path. Names need not be valid text, so each character stands
+ * for one byte.
  */
 async function* listPaths(
   top: string,
@@ -84,19 +84,16 @@ async function* listPaths(
   }
 }
 
-/** BuildKit keeps several copies of the whole file in memory. */
+/** BuildKit keeps several copies of the file in memory. */
 const mostDockerfileBytes = 1_000_000
 
 export interface BuildContext {
-  /** The absolute path of the folder. */
   readonly folder: string
-  /** The path of the Dockerfile in the folder. */
   readonly dockerfile: string
   readonly text: string
   readonly rules: IgnoreRules
 }
 
-/** A context, or the reason for its absence, in words for the owner of the sources. */
 export type FoundContext =
   | { readonly ok: true; readonly context: BuildContext }
   | { readonly ok: false; readonly reason: string }
@@ -117,7 +114,7 @@ export async function findContext(
   const file = await readOwn(source, path, mostDockerfileBytes)
   if (typeof file === 'string') return refused('Dockerfile', path, file)
   const text = file.toString('utf8')
-  // BuildKit reads the first existing file.
+  // BuildKit reads the first of these that exists.
   for (const name of [`${dockerfile}.dockerignore`, '.dockerignore']) {
     const found = await readOwn(folder, name, mostIgnoreCharacters)
     if (found === absent) continue
@@ -134,7 +131,6 @@ const refused = (kind: string, path: string, why: string): FoundContext => ({
 
 const absent = 'does not exist in this commit'
 
-/** Returns the content of a source file, or a description of the problem. */
 async function readOwn(source: string, path: string, mostBytes: number): Promise<Buffer | string> {
   const parts = path.split('/')
   if (parts.some((part) => part === '' || part === '.' || part === '..' || part.includes('\0'))) {
@@ -157,10 +153,7 @@ export function fullName(image: string): string | null {
   return 'problem' in reference ? null : formatImageReference(reference)
 }
 
-/**
- * Returns the full names of the images that a Dockerfile uses as a base, copies from, or uses as its front end. Stage
- * names are included.
- */
+/** Images that a Dockerfile uses as a base, copies from, or uses as its front end, and names of stages. */
 export function imagesIn(dockerfile: string): ReadonlySet<string> {
   const values = new Map<string, string>()
   const names: string[] = []

@@ -4,21 +4,19 @@ import { z } from 'zod'
 import { foldersIn } from '../../../platform/disk/folders.ts'
 import { bootId, isRunning, type ProcessIdentity } from '../../../platform/processes.ts'
 
-/*
- * The folders of build daemons in the data directory, one for each app with a built Dockerfile. The folder contains
- * everything that the builds of the app keep, so no build reads data of another app.
+/**
+ * Each app with a built Dockerfile has a folder with everything that its builds keep, so no build reads data of another
+ * app.
  */
 
 export interface DaemonHome {
   readonly folder: string
-  /** The data of the daemon: images, layers and the cache. */
   readonly data: string
   readonly sockets: string
-  /** A file that exists while a build uses the data. It remains after an interrupted build. */
+  /** Exists while a build uses the data, and after an interrupted build. */
   readonly inUse: string
 }
 
-/** @param builds the folder of all daemons */
 export function homeOf(builds: string, appId: string): DaemonHome {
   const folder = join(builds, appId)
   return { folder, data: join(folder, 'data'), sockets: join(folder, 'run'), inUse: join(folder, 'in-use') }
@@ -31,9 +29,9 @@ export async function listHomes(builds: string): Promise<string[]> {
 
 const record = z.object({
   pid: z.int().positive(),
-  /** The start time of the process in /proc. Together with the pid it identifies the process. */
+  /** From /proc. Start time and pid together identify the process. */
   startTime: z.string(),
-  /** The id of the boot that `startTime` counts from. */
+  /** `startTime` counts from this boot. */
   boot: z.string().nullable(),
   deploymentId: z.string(),
 })
@@ -45,7 +43,6 @@ export interface RunningDaemon extends ProcessIdentity {
 
 const fileOf = (home: DaemonHome): string => join(home.folder, 'daemon.json')
 
-/** Records the daemon that builds a release. */
 export async function writeRecord(home: DaemonHome, { pid, startTime }: ProcessIdentity, id: string): Promise<void> {
   const text = JSON.stringify({ pid, startTime, boot: bootId(), deploymentId: id } satisfies z.output<typeof record>)
   await writeFile(fileOf(home), text, { mode: 0o600 })

@@ -16,7 +16,7 @@ import type { BuildGroup, BuildGroups } from './build-groups.ts'
 import { type DaemonHome, removeRecord, writeRecord } from './daemon-record.ts'
 import { socketFilter } from './socket-filter.ts'
 
-/** Networks of builds. They reach the permitted addresses, and nothing else on this machine or around it. */
+/** Builds reach only the permitted addresses, and nothing else on this machine or around it. */
 export interface BuildNetworks {
   /** `enter` is a command prefix that enters the network and then executes the next program. */
   open(owner: BuildOwner): Promise<{ readonly enter: readonly string[]; readonly ready: Promise<void> }>
@@ -24,7 +24,6 @@ export interface BuildNetworks {
 }
 
 interface BuildOwner {
-  /** The id of the release. */
   readonly id: string
   readonly kind: 'build'
 }
@@ -34,26 +33,24 @@ export interface DaemonParts {
   readonly system: SystemFiles
   readonly groups: BuildGroups
   readonly networks: BuildNetworks
-  /** Environment variables of the daemon, for example for proxies. */
   readonly environment: Readonly<Record<string, string>>
   /** Called right before the start or end of a daemon. Throws when another server leads. */
   readonly fence: () => void
 }
 
-/** Absolute paths of the programs. */
+/** Absolute paths. */
 export interface DaemonPrograms {
   readonly dockerd: string
   readonly bwrap: string
-  /** The major version of dockerd. Versions before 24 set their own out-of-memory score. */
+  /** Of dockerd. Before 24 it sets its own out-of-memory score. */
   readonly majorVersion: number
-  /** Additional arguments of dockerd. */
   readonly settings: readonly string[]
 }
 
 /** A Docker engine for one build, with a separate network, control group, processes and files. */
 export interface BuildDaemon {
   readonly engine: Engine
-  /** Aborts when the daemon has ended, with an error that contains its last words. */
+  /** Aborts with an error that contains the daemon's last words. */
   readonly ended: AbortSignal
   exceeded(): Promise<Exceeded | null>
   /**
@@ -65,16 +62,16 @@ export interface BuildDaemon {
 
 const readyMs = 60_000
 const pollMs = 20
-/** The time for the daemon to write its data: a canceled build must end within five seconds. */
+/** For the daemon to write its data: a canceled build must end within five seconds. */
 const graceMs = 2_000
-/** The last line of the daemon. Afterwards it still waits one second for containerd. */
+/** After its last line, the daemon waits one second for containerd. */
 const lastWords = 'Daemon shutdown complete'
 const argumentsDescriptor = 3
 const filterDescriptor = 4
 const socketName = 'docker.sock'
 
 /**
- * Starts the daemon for a build of a release, on the data of earlier builds of the app.
+ * Uses the data of the app's earlier builds.
  *
  * @throws Error when the daemon does not start
  */
@@ -129,7 +126,7 @@ interface DaemonProcess {
   readonly pid: number
   readonly startTime: string
   readonly ended: AbortSignal
-  /** Resolves with true when the daemon has written everything, and with false when it does not finish in time. */
+  /** Resolves with false when the daemon does not finish in time. */
   stop(group: BuildGroup): Promise<boolean>
   kill(): Promise<void>
 }
@@ -202,10 +199,7 @@ function watchProcess(child: ChildProcess, pid: number): DaemonProcess {
   }
 }
 
-/**
- * Steps use the network of the daemon, which serves only one build. So the daemon needs no separate networks and no
- * iptables rules.
- */
+/** Steps use the daemon's network, which serves one build. So it needs no further networks and no iptables rules. */
 function daemonArguments(groupParent: string, { majorVersion, settings }: DaemonPrograms): string[] {
   return [
     ...['--host', `unix://${daemonPlaces.sockets}/${socketName}`, '--group', '0'],
@@ -232,28 +226,26 @@ async function untilReady(engine: Engine, signal: AbortSignal): Promise<void> {
   }
 }
 
-/*
- * The files that the build daemon sees: system programs and the folders of the daemon. The daemon runs as root with all
- * capabilities, because it makes namespaces and mounts, so it sees no file that it does not need.
+/**
+ * The daemon runs as root with all capabilities, because it makes namespaces and mounts. So it sees only system
+ * programs and its own folders.
  */
 
-/** A folder or file of the machine; `link` is the target of a symbolic link. */
+/** `link` is the target of a symbolic link. */
 interface SystemFile {
   readonly path: string
   readonly link: string | null
 }
 
-/** The system files that programs need. The server finds them once for all daemons. */
 type SystemFiles = readonly SystemFile[]
 
 const folders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64']
 const etc = [
   ...['group', 'hosts', 'ld.so.cache', 'nsswitch.conf', 'passwd', 'protocols', 'resolv.conf', 'services'],
   ...['ca-certificates', 'crypto-policies', 'pki/ca-trust', 'pki/tls/certs', 'ssl/certs', 'ssl/openssl.cnf'],
-  // The certificates of the registries of the operator.
+  // Certificates of the operator's registries.
   'docker/certs.d',
 ].map((name) => `/etc/${name}`)
-/** The usual targets of `/etc/resolv.conf` when it is a link. */
 const resolvers = ['/run/systemd/resolve', '/run/NetworkManager', '/run/resolvconf']
 
 export async function findSystemFiles(): Promise<SystemFiles> {
@@ -268,7 +260,7 @@ export async function findSystemFiles(): Promise<SystemFiles> {
 
 export const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** The paths of the folders of the daemon as the daemon sees them. */
+/** The daemon's folders, as it sees them. */
 const daemonPlaces = { data: '/var/lib/docker', sockets: '/run/fairlead' } as const
 
 /**
@@ -312,7 +304,7 @@ const programs = (files: SystemFiles): string[] =>
     ...(link === null ? ['--ro-bind-try', path, path] : ['--symlink', link, path]),
   ])
 
-/** Everybody may enter the parent folders of a path, because steps also run as other users. */
+/** Steps run as other users, too, so everybody may enter. */
 function foldersTo(path: string): string[] {
   const parent = dirname(path)
   return parent === '/' ? [] : [...foldersTo(parent), '--perms', '0755', '--dir', parent]

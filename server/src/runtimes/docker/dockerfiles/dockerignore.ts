@@ -1,22 +1,21 @@
-/*
- * The file `.dockerignore`, by the rules in the Docker documentation: one pattern per line; the last match for a path
- * or a parent folder decides; `!` includes a path again.
+/**
+ * `.dockerignore` by Docker's documentation: one pattern per line; the last match for a path or a parent folder
+ * decides; `!` includes a path again.
  */
 
-/** The server refuses longer files: each character may be compared with each character of every path. */
+/** Each character may be compared with each character of every path, so the server refuses longer files. */
 export const mostIgnoreCharacters = 20_000
 
 type Token =
   | { readonly kind: 'literal'; readonly text: string }
-  /** One character inside or outside of a set. */
+  /** A character inside or outside of a set. */
   | { readonly kind: 'set'; readonly ranges: readonly (readonly [string, string])[]; readonly negated: boolean }
-  /** Any single character except the slash. */
+  /** Any character except the slash. */
   | { readonly kind: 'one' }
-  /** Any number of characters except slashes. */
+  /** Any characters except slashes. */
   | { readonly kind: 'many' }
-  /** Any number of characters, slashes included. */
   | { readonly kind: 'deep' }
-  /** Any number of folders with their slashes. `inside` follows `folders`, and is the state within a folder name. */
+  /** Any folders with their slashes. `inside` follows `folders`: the state within a folder's name. */
   | { readonly kind: 'folders' | 'inside' }
 
 interface Pattern {
@@ -98,8 +97,8 @@ function tokenAt(pattern: string, at: number): { readonly token: Token; readonly
 const characterAt = (text: string, at: number): string => String.fromCodePoint(text.codePointAt(at) ?? 0)
 
 /**
- * True when the tokens match the path or a parent folder. The search follows all alternatives in parallel, so the time
- * is at most the length of the pattern times the length of the path.
+ * True when the tokens match the path or a parent folder. All alternatives are followed in parallel, so the time is at
+ * most the length of the pattern times the length of the path.
  */
 function matches(tokens: readonly Token[], path: string): boolean {
   let states = closure(tokens, [0])
@@ -116,7 +115,6 @@ function matches(tokens: readonly Token[], path: string): boolean {
   return states.has(tokens.length)
 }
 
-/** Adds the states that need no further character. */
 function closure(tokens: readonly Token[], from: readonly number[]): Set<number> {
   const states = new Set<number>()
   for (const first of from) {
@@ -125,10 +123,9 @@ function closure(tokens: readonly Token[], from: readonly number[]): Set<number>
   return states
 }
 
-/** The number of tokens that each kind can skip without a character. */
+/** How many tokens each kind can skip without a character. */
 const skipped: Readonly<Partial<Record<Token['kind'], number>>> = { many: 1, deep: 1, folders: 2 }
 
-/** Returns the states after a token accepts the character. */
 function after(token: Token, state: number, character: string): number[] {
   const isSlash = character === '/'
   switch (token.kind) {

@@ -16,9 +16,8 @@ import { type BuildDaemon, type DaemonParts, readerView, startDaemon } from './d
 import { type DaemonHome, homeOf } from './daemon-record.ts'
 import { type FoundParts, proxiesIn } from './requirements.ts'
 
-/** Builds of Dockerfiles of tenants, each on a separate Docker engine that ends with the build. */
+/** Builds tenants' Dockerfiles, each on a separate Docker engine that ends with the build. */
 export interface ImageBuilds extends Pick<Images, 'canBuild' | 'build'> {
-  /** True while a build of the app runs or waits. */
   isBuilding(appId: string): boolean
   /** Removes the data that builds of an app keep. No build of the app may run. */
   removeApp(appId: string): Promise<void>
@@ -27,42 +26,36 @@ export interface ImageBuilds extends Pick<Images, 'canBuild' | 'build'> {
    * as there are more.
    */
   diskUsage(appId: string, enough?: number): Promise<number>
-  /** Removes the control groups of ended daemons. */
+  /** Removes control groups of ended daemons. */
   close(): Promise<void>
 }
 
 export interface ImageBuildsOptions {
-  /** The folder of build data in the data directory. */
   readonly folder: string
-  /** The programs and capabilities of this machine for builds, or the reason for their absence. */
+  /** Or the reason why this machine cannot build. */
   readonly found: FoundParts
-  /** The engine that runs apps. It receives the images. */
+  /** Runs apps, and receives their images. */
   readonly engine: Pick<Engine, 'open' | 'call'>
   /** Returns the image name of a release, and the labels that identify it for the server. */
   readonly imageOf: (release: ReleaseRef) => {
     readonly name: string
     readonly labels: Readonly<Record<string, string>>
   }
-  /** Returns the absolute path of the sealed sources of a release. */
   readonly sourceOf: (release: ReleaseRef) => string
-  /** The variables of the operator for builds. */
   readonly environment: Readonly<Record<string, string>>
-  /** The names of engine images that Dockerfiles may use, in addition to registry images. */
+  /** Dockerfiles may use these images of the engine, besides registry images. */
   readonly bases: readonly string[]
-  /** The memory limit of each build, and the disk limit of the data that builds of an app keep, in bytes. */
+  /** For each build, and for what an app's builds keep. */
   readonly limits: { readonly memoryBytes: number; readonly cacheBytes: number }
-  /** Locks the build data of an app while a build runs. */
+  /** Locks an app's build data during a build. */
   readonly caches: Pick<Caches, 'use' | 'isInUse'>
 }
 
-/**
- * The share of the daemon itself, in addition to the build: dockerd and containerd have some thirty threads and 150 MB.
- */
+/** For the daemon itself, besides the build: dockerd and containerd have some thirty threads and 150 MB. */
 const ownProcesses = 128
 const ownMemoryBytes = 256_000_000
-/** The prefix of all labels of the server. */
 const labelPrefix = 'app.fairlead.'
-/** The engine counts sizes differently than the disk does. */
+/** The engine counts sizes differently than the disk. */
 const keptShare = 0.75
 
 type Parts = Omit<ImageBuildsOptions, 'found'> & { readonly daemon: DaemonParts }
@@ -140,7 +133,7 @@ export async function startOnKept<Daemon extends { end(): Promise<unknown> }>(
   const isUnsettled = await exists(home.inUse)
   await writeFile(home.inUse, '')
   if (!isUnsettled) return start()
-  // A server killed between the two steps below leaves this folder.
+  // Left by a server that was killed between the two steps below.
   await removeFolder(aside)
   const daemon = await start().catch(() => null)
   if (daemon !== null && (await isSound(daemon))) return daemon
@@ -165,7 +158,7 @@ const isSound = (engine: Engine, signal: AbortSignal): Promise<boolean> =>
     () => false,
   )
 
-/** Removes the least recently used data down to the limit. Resolves with false when this fails. */
+/** Removes the least recently used data beyond the limit. Resolves with false on a failure. */
 async function prune({ limits }: Pick<Parts, 'limits'>, engine: Engine, signal: AbortSignal): Promise<boolean> {
   const query = { all: true, 'keep-storage': Math.floor(limits.cacheBytes * keptShare) }
   return engine.call({ method: 'POST', path: ['build', 'prune'], query, signal, timeoutMs: 0 }).then(
@@ -214,7 +207,7 @@ async function make(
   return outcome
 }
 
-/** Copies the operator images that the Dockerfile names to the daemon, unless the daemon has them. */
+/** Copies the operator's images that the Dockerfile names, unless the daemon has them. */
 async function copyBases(
   { engine, bases }: Pick<Parts, 'engine' | 'bases'>,
   daemon: Engine,
@@ -240,7 +233,7 @@ async function forgedLabels(
     .map(([label]) => label)
 }
 
-/** Throws the `RuntimeError` for an image that the build needs but cannot get from its registry. */
+/** Throws the `RuntimeError` for an image that the build cannot get from its registry. */
 async function assertImage(
   { image }: Extract<BuildOutcome, { readonly ok: false }>,
   { credentialsFor }: Pick<Options, 'credentialsFor'>,

@@ -1,5 +1,5 @@
-/*
- * The encoding of protocol buffers, limited to the needs of BuildKit messages: fields of numbers and of bytes
+/**
+ * Protocol buffers, as far as BuildKit's messages need them: fields of numbers and of bytes
  * (https://protobuf.dev/programming-guides/encoding).
  */
 

@@ -8,34 +8,30 @@ import { findProgram } from '../../../platform/programs.ts'
 import { canLimitBuilds, openBuildGroups } from './build-groups.ts'
 import { type BuildNetworks, type DaemonParts, findSystemFiles, searchPath } from './daemon.ts'
 
-/** The programs and capabilities for builds of Dockerfiles, or the reason for their absence with advice for users. */
+/** For builds of Dockerfiles; `reason` has advice for users. */
 export type FoundParts =
   | { readonly ok: true; readonly parts: DaemonParts }
   | { readonly ok: false; readonly reason: string }
 
 export interface MachineParts {
   readonly isRoot: boolean
-  /** The networks of builds; null without networks. */
   readonly networks: BuildNetworks | null
-  /** The hierarchy in which the server may make control groups; null without a usable hierarchy. */
   readonly hierarchy: Hierarchy | null
-  /** The subfolder for the control groups of daemons; null where the server can make none. */
+  /** For the daemons' control groups; null where the server can make none. */
   readonly yielding: Yielding | null
-  /** The variables of the operator for builds. */
   readonly environment: Readonly<Record<string, string>>
   readonly fence: () => void
 }
 
-/** The predefined arguments of every Dockerfile for proxies. They do not appear in the history. */
+/** Every Dockerfile has these arguments for proxies. They do not appear in the history. */
 const proxyNames: ReadonlySet<string> = new Set(
   ['HTTP_PROXY', 'HTTPS_PROXY', 'FTP_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]),
 )
 
-/** Returns the variables of the operator that name a proxy. */
 export const proxiesIn = (environment: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => proxyNames.has(name)))
 
-/** Finds the programs and capabilities of this machine for builds of Dockerfiles. Starts no daemon. */
+/** Starts no daemon. */
 export async function findParts(machine: MachineParts): Promise<FoundParts> {
   const { isRoot, networks, hierarchy, yielding, fence, environment } = machine
   const reason = await missingForBuilds({ isRoot, hasNetworks: networks !== null, hierarchy })
@@ -57,14 +53,11 @@ export async function findParts(machine: MachineParts): Promise<FoundParts> {
 const find = async (program: string): Promise<string | undefined> =>
   (await findProgram(program, searchPath)) ?? undefined
 
-/** The name of the folder with the groups of all daemons. */
 const daemonsFolder = 'dockerfiles'
 
 const noGroups = 'no control groups limit memory, CPU and processes here'
 
-/**
- * Returns what this machine lacks for builds of Dockerfiles, as a clause; null when it lacks nothing. Changes nothing.
- */
+/** Returns what is missing, as a clause. Changes nothing. */
 async function missingForBuilds(machine: {
   readonly isRoot: boolean
   readonly hasNetworks: boolean
@@ -78,7 +71,6 @@ async function missingForBuilds(machine: {
   return (await canLimitBuilds(machine.hierarchy)) ? null : noGroups
 }
 
-/** Tells the operator whether this machine can build Dockerfiles. */
 export async function dockerfileFinding(machine: Parameters<typeof missingForBuilds>[0]): Promise<Finding> {
   const subject = 'Dockerfiles'
   const missing = await missingForBuilds(machine)
@@ -92,7 +84,7 @@ const daemonSettings = z.object({
   'insecure-registries': z.array(z.string()).default([]),
 })
 
-/** Returns the arguments that give the daemon the registry settings of the engine on this machine. */
+/** Gives the daemon the registry settings of this machine's engine. */
 async function registrySettings(): Promise<string[]> {
   const text = await readFile('/etc/docker/daemon.json', 'utf8').catch(() => '{}')
   const settings = daemonSettings.safeParse(parseJson(text)).data

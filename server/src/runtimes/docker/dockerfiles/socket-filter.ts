@@ -1,15 +1,15 @@
-/*
- * The system call filter for the build daemon and all steps: it denies two kinds of sockets that no firewall sees.
- * AF_PACKET packets bypass the rules of their network, and AF_VSOCK leads from a virtual machine to its host. The
- * filter of the engine, which also applies to steps, allows both.
+/**
+ * Denies the build daemon and all steps two kinds of sockets that no firewall sees: AF_PACKET packets bypass the rules
+ * of their network, and AF_VSOCK leads from a virtual machine to its host. The engine's own filter for steps allows
+ * both.
  */
 
-/** An instruction set of a processor, with its system call numbers (linux/audit.h, unistd.h). */
+/** A processor's instruction set and its system call numbers (linux/audit.h, unistd.h). */
 interface Abi {
   readonly arch: number
-  /** The numbers of `socket`. Its first argument is the socket family. */
+  /** Numbers of `socket`, whose first argument is the family. */
   readonly socket: readonly number[]
-  /** The numbers of calls that hide the socket family from filters. */
+  /** These calls hide the socket family from filters. */
   readonly denied: readonly number[]
 }
 
@@ -26,7 +26,7 @@ const abis: Readonly<Record<string, readonly Abi[]>> = {
 }
 
 const deniedKinds = [17, 40]
-/** Offsets in `struct seccomp_data`. On these processors the low half of the first argument comes first. */
+/** In `struct seccomp_data`. On these processors the low half of an argument comes first. */
 const offsets = { number: 0, arch: 4, firstArgument: 16 }
 const allow = 0x7fff0000
 /** EPERM. */
@@ -43,7 +43,7 @@ const unless = (value: number, over: number): Instruction => [0x15, 0, over, val
 export function socketFilter(processor: string): Buffer | null {
   const known = abis[processor]
   if (known === undefined) return null
-  // The filter denies all calls of other instruction sets, because their numbers differ.
+  // Other instruction sets have other numbers, so all their calls are denied.
   const program = [...known.flatMap(instructionsOf), end(deny)]
   return Buffer.concat(program.map(encode))
 }

@@ -7,45 +7,41 @@ import type { Reach } from '../../network/reach.ts'
 import { inputPath, runTool, type Tools } from '../../network/tools.ts'
 import { containerRules } from './inside-rules.ts'
 
-/** The part of container networks that this machine adds to the engine: rules on the host and inside each network. */
+/** What this machine adds to the engine's networks: rules on the host and inside each network. */
 export interface HostNetwork {
   /**
-   * Connects a bridge to the services on the loopback of the host, and restores the rules of the host if another
-   * program has removed them.
+   * Connects a bridge to the services on the host's loopback, and restores the host's rules if another program has
+   * removed them.
    */
   prepare(bridge: string): Promise<void>
   /** Removes a bridge of this server that the engine left behind after a failed creation of a network. */
   discard(bridge: string): Promise<void>
-  /** Sets the rules inside the network of a container; does nothing for an ended container. */
+  /** Sets the rules inside a container's network. Does nothing for an ended container. */
   complete(container: RunningContainer): Promise<void>
-  /** Lets containers reach the port of an app that the gateway has opened on this machine. */
+  /** Containers can reach this port, which the gateway has opened for an app. */
   publish(port: number): Promise<void>
-  /** The path of the first program in containers, which waits for `complete`; null without such a program. */
+  /** The first program in containers waits for `complete`; null without such a program. */
   readonly entry: string | null
-  /** Removes the rules of the host. */
   remove(): Promise<void>
 }
 
-/** A running container in the network of a project. */
 export interface RunningContainer {
   readonly id: string
-  /** The pid of the first process on the host. */
+  /** On the host. */
   readonly pid: number
-  /** The address of the bridge of the network. */
   readonly gateway: string
 }
 
 export interface HostNetworkOptions {
   readonly tools: Pick<Tools, 'ip' | 'nft' | 'nsenter' | 'cp'>
-  /** An absolute path. */
   readonly dataDirectory: string
-  /** The folder for the first program in containers. The engine sees it at the same path. */
+  /** For the first program in containers. The engine sees it at the same path. */
   readonly programs: string
   readonly range: AddressRange
   readonly reach: Reach
 }
 
-/** Tries to set the rules of the host. Returns the network, or the reason why this machine cannot have the rules. */
+/** Returns the reason when this machine cannot have the rules. */
 export async function tryHostNetwork(options: HostNetworkOptions): Promise<HostNetwork | string> {
   try {
     return await openHostNetwork(options)
@@ -54,7 +50,6 @@ export async function tryHostNetwork(options: HostNetworkOptions): Promise<HostN
   }
 }
 
-/** Removes the rules of the host for containers of a data directory. */
 export const removeHostNetwork = (tools: Pick<Tools, 'nft'>, dataDirectory: string): Promise<void> =>
   removeHostTable(tools, bridgeNamesOf(dataDirectory))
 
@@ -63,7 +58,7 @@ async function openHostNetwork(options: HostNetworkOptions): Promise<HostNetwork
   const names = bridgeNamesOf(dataDirectory)
   // Containers run no builds, so they have no mirrors.
   const policy = await policyOf({ ...options, reach: { ...options.reach, mirrors: [] } })
-  // A kernel that lacks one of the expressions would refuse the rules of every container.
+  // A kernel without one of the expressions would refuse the rules of every container.
   await runTool(tools.nft, ['-c', '-f', '-'], containerRules('192.0.2.1', policy))
   const published = new Set<number>()
   await setHostTable(tools, names, policy, 'bridges')
@@ -88,8 +83,8 @@ async function openHostNetwork(options: HostNetworkOptions): Promise<HostNetwork
       try {
         if ((await readlink(pathOf(network))) === own) return
         await within(tools.nft, ['-f', '-'], containerRules(container.gateway, policy))
-        // The rules redirect connections to the loopback of the container, and from there to the host. The first
-        // program waits for this setting.
+        // The rules redirect connections to the container's loopback, and from there to the host. The first program
+        // waits for this setting.
         await within(tools.cp, [inputPath(0), '/proc/sys/net/ipv4/conf/all/route_localnet'], '', ['1'])
       } finally {
         await network.close()
@@ -117,8 +112,7 @@ export async function openNetwork({ id, pid }: Pick<RunningContainer, 'id' | 'pi
   return null
 }
 
-/** The path of an open file for child processes of this process. */
 const pathOf = ({ fd }: FileHandle): string => `/proc/${process.pid}/fd/${fd}`
 
-/** The path of the first program inside containers. */
+/** Inside containers. */
 export const entryInside = '/.fairlead-enter'

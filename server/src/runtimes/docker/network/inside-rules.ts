@@ -1,14 +1,14 @@
 import { joined, loopbackPorts } from '../../network/reach.ts'
 import { onLoopback, type Policy, ports, rule } from '../../network/rules.ts'
 
-/** The most neighbours that a container may contact within a minute, in addition to the host. */
+/** Within a minute, besides the host. */
 const neighboursEach = 64
 
 /**
- * Returns the rules inside the network of a container. They replace earlier rules. The gateway also reaches programs
- * that listen only on loopback, and the services of this machine answer at 127.0.0.1 inside.
+ * Replaces earlier rules inside a container's network. The gateway reaches programs that listen only on loopback, and
+ * services of this machine answer at 127.0.0.1.
  *
- * @param gateway the address of the host end of the network
+ * @param gateway the address of the network's host end
  */
 export function containerRules(gateway: string, { reach, services }: Pick<Policy, 'reach' | 'services'>): string {
   const forwarded = ports(joined([...onLoopback(reach), ...loopbackPorts(services)]))
@@ -20,8 +20,7 @@ export function containerRules(gateway: string, { reach, services }: Pick<Policy
     'chain prerouting { type nat hook prerouting priority dstnat; policy accept;',
     `ip saddr != ${gateway} accept`,
     'iifname "lo" accept',
-    // A program that listens on the destination gets the connection, whether it listens on this address or on all
-    // addresses.
+    // Whether it listens on this address or on all, a program gets the connections to it.
     'meta l4proto tcp socket wildcard { 0, 1 } accept',
     'meta l4proto tcp dnat ip to 127.0.0.1',
     '}',

@@ -13,11 +13,11 @@ import { entryInside, type HostNetwork, type RunningContainer } from './host-net
 import { createProjectNames, hostsInside, type Mount, noProjectNames, type ProjectNames } from './project-names.ts'
 import { bridgeCount, bridgeName, bridgeSubnet, isRouted, routedNetworks } from './subnets.ts'
 
-/** The networks of containers: one bridge of the engine per project, which exists while it has containers. */
+/** Each project has one bridge of the engine while it has containers. */
 export interface ContainerNetworks {
-  /** True when the gateway reaches programs that listen only on 127.0.0.1. */
+  /** The gateway reaches programs that listen only on 127.0.0.1. */
   readonly leadsToLoopback: boolean
-  /** The path on this machine of the first program in containers; null when containers begin with their command. */
+  /** The first program in containers; null when they begin with their command. */
   readonly entry: string | null
   /**
    * Calls `use` with the network of a project. The network exists until `use` settles, and afterwards while it has a
@@ -31,23 +31,22 @@ export interface ContainerNetworks {
   started(projectId: string, container: RunningContainer): Promise<void>
   /** Removes the network of a project when it has no container. */
   left(projectId: string): Promise<void>
-  /** Removes the networks of this server that have no container. */
   sweep(): Promise<void>
-  /** Lets containers reach the port of an app that the gateway has opened on this machine. */
+  /** Containers can reach this port, which the gateway has opened for an app. */
   publish(port: number): Promise<void>
-  /** Removes the networks without containers, and the rules of the host when no network remains. */
+  /** Removes empty networks, and the host's rules when no network remains. */
   close(): Promise<void>
 }
 
-/** A network, as the settings that put a new container into it. */
+/** The settings that put a new container into a network. */
 export interface ContainerNetwork {
   readonly hostConfig: {
     readonly NetworkMode: string
     readonly Mounts: readonly Mount[]
   }
-  /** The first words of the command: the program that waits for `started`. */
+  /** The program that waits for `started`, as the first words of the command. */
   readonly entry: readonly string[]
-  /** @param app the name of the app for the other apps of the project, as `<app>.internal`; null without a name */
+  /** @param app its name for other apps of the project, as `<app>.internal` */
   endpoints(app: string | null): { readonly EndpointsConfig?: object }
 }
 
@@ -63,25 +62,24 @@ export function networkOfContainer(id: string, mounts: readonly Mount[]): Contai
 
 export interface ContainerNetworksOptions {
   readonly engine: Pick<Engine, 'call'>
-  /** The id of the data directory of this server. It labels all objects of the server. */
+  /** The id of the data directory labels all objects of this server. */
   readonly server: string
-  /** The absolute path of the data directory. */
   readonly dataDirectory: string
   readonly range: AddressRange
   /** Null when this machine cannot have rules for containers. */
   readonly host: HostNetwork | null
-  /** The connection between processes and containers of a project; null where they do not reach each other. */
+  /** Connects a project's processes and containers; null where they do not reach each other. */
   readonly neighbours: Neighbours | null
   /** Called right before the server makes or removes an object; throws when another server leads. */
   readonly fence: () => void
 }
 
-/** The parts of the network description of the engine that Fairlead uses. */
+/** The engine's description, as far as Fairlead uses it. */
 interface EngineNetwork {
   readonly Id: string
   readonly Labels: Readonly<Record<string, string>> | null
   readonly Options: Readonly<Record<string, string>> | null
-  /** The running containers; only in the description of a single network. */
+  /** Only in the description of a single network. */
   readonly Containers?: Readonly<Record<string, unknown>> | null
 }
 
@@ -90,7 +88,7 @@ const bridgeOption = 'com.docker.network.bridge.name'
 export function createContainerNetworks(options: ContainerNetworksOptions): ContainerNetworks {
   const { host } = options
   const lock = createKeyedLock()
-  /** The number of starting containers in the network of each project. */
+  /** Starting containers in each project's network. */
   const joining = new Map<string, number>()
   const engine = engineNetworks(options)
   const names = openProjectNames(options, engine)
@@ -123,7 +121,7 @@ export function createContainerNetworks(options: ContainerNetworksOptions): Cont
         if (left > 0) joining.set(projectId, left)
         else {
           joining.delete(projectId)
-          // Possibly no container was made. The next sweep removes a remaining network.
+          // Perhaps no container was made. The next sweep removes a remaining network.
           await remove(projectId).catch(() => undefined)
         }
       }
@@ -145,7 +143,7 @@ export function createContainerNetworks(options: ContainerNetworksOptions): Cont
   }
 }
 
-/** Removes the network of a project and its names; false when it has a container. */
+/** False when it has a container. */
 async function removeUnused(
   { fence }: Pick<ContainerNetworksOptions, 'fence'>,
   engine: Pick<EngineNetworks, 'ofProject' | 'removeEmpty'>,
@@ -182,7 +180,6 @@ export async function sweepNetworks(options: Pick<ContainerNetworksOptions, 'eng
   })
 }
 
-/** Returns the projects with a network. */
 const projectsOf = async ({ list }: Pick<EngineNetworks, 'list'>): Promise<ReadonlySet<string>> =>
   new Set((await list()).map(({ Labels }) => Labels?.[projectLabel] ?? ''))
 
@@ -232,7 +229,7 @@ async function makeNetwork(
   throw new Error('no network is left for the containers of another project. Widen FAIRLEAD_CONTAINER_NETWORK.')
 }
 
-/** The number of attempts for a network, and the pause between them. */
+/** The attempts, and the pause between them. */
 const tries = 10
 const pauseMs = 300
 
@@ -264,9 +261,8 @@ interface EngineNetworks {
   list(): Promise<EngineNetwork[]>
   ofProject(projectId: string): Promise<EngineNetwork | undefined>
   get(id: string): Promise<EngineNetwork>
-  /** Makes a network and resolves with its id. */
   create(wanted: { projectId: string; bridge: string; cidr: string; gateway: string }): Promise<string>
-  /** Removes a network; false when it has a container. */
+  /** False when it has a container. */
   removeEmpty(id: string): Promise<boolean>
 }
 
@@ -313,9 +309,8 @@ function unlessInUse(error: unknown): false {
   throw error
 }
 
-/** The parts of the descriptions of the engine that Fairlead uses. */
+/** The engine's descriptions, as far as Fairlead uses them. */
 interface Network {
-  /** The running containers, by id. */
   readonly Containers?: Readonly<Record<string, unknown>> | null
 }
 

@@ -5,37 +5,32 @@ import { createKeyedLock } from '../../../platform/keyed-lock.ts'
 import { hostsLine, type NamedAddress, type Neighbours, type ProjectContainers } from '../../network/neighbours.ts'
 
 /**
- * Gives the containers and the processes of projects the names of each other. Callers change a project in one call at a
- * time, and keep its container network during the call.
+ * Containers and processes of a project know each other's names. Callers change a project in one call at a time, and
+ * keep its container network during the call.
  */
 export interface ProjectNames {
   /**
-   * Connects the current containers and processes of a project. Resolves with the mount that shows the names of the
-   * processes to containers; null when containers reach no processes.
+   * Connects a project's containers and processes. Resolves with the mount that shows the processes' names to
+   * containers; null when containers reach no processes.
    */
   open(projectId: string): Promise<Mount | null>
-  /** Gives the processes of a project the names of its current containers. */
+  /** Tells a project's processes the names of its containers. */
   refresh(projectId: string): Promise<void>
-  /** Removes all data of a project that has no container network. */
+  /** For a project without a container network. */
   remove(projectId: string): Promise<void>
-  /** Returns the projects with data. */
   projects(): Promise<readonly string[]>
 }
 
-/** A folder or file that a container sees, in the words of the engine. */
 export interface Mount {
   readonly Source: string
   readonly [other: string]: unknown
 }
 
-/** The file with the names, as containers see it. */
 export const hostsInside = '/etc/hosts'
 
 export interface ProjectNamesOptions {
   readonly neighbours: Neighbours
-  /** The absolute path of the folder for the files that containers see. */
   readonly folder: string
-  /** Resolves with null for a project without a container network. */
   readonly containersOf: (projectId: string) => Promise<ProjectContainers | null>
   /** Called right before the server makes or removes an object; throws when another server leads. */
   readonly fence: () => void
@@ -69,7 +64,7 @@ export function createProjectNames({ neighbours, folder, containersOf, fence }: 
   }
 }
 
-/** Used where the processes and the containers of projects do not reach each other. */
+/** Where processes and containers of projects do not reach each other. */
 export const noProjectNames: ProjectNames = {
   open: async () => null,
   refresh: async () => undefined,
@@ -77,14 +72,12 @@ export const noProjectNames: ProjectNames = {
   projects: async () => [],
 }
 
-/** Files with the names of the processes of each project. Containers see them as `/etc/hosts`. */
+/** The names of each project's processes. Containers see these files as `/etc/hosts`. */
 export interface HostsFiles {
-  /** Makes the file of a project unless it exists. Resolves with its path. */
   make(projectId: string): Promise<string>
-  /** Writes the current names; does nothing without the file. */
+  /** Does nothing without the file. */
   refresh(projectId: string): Promise<void>
   remove(projectId: string): Promise<void>
-  /** Returns the projects with a file. */
   projects(): Promise<string[]>
 }
 
@@ -93,7 +86,8 @@ const common = '127.0.0.1 localhost\n::1 ip6-localhost ip6-loopback'
 
 /**
  * @param folder an absolute path; made when it is needed
- * @param processesOf returns the processes of a project with a name
+ *
+ * @param processesOf returns a project's processes with a name
  */
 export function createHostsFiles(
   folder: string,
@@ -104,7 +98,7 @@ export function createHostsFiles(
   const write = (projectId: string, flags: number): Promise<void> =>
     lock(projectId, async () => {
       await using file = await open(pathOf(projectId), flags)
-      // The users of containers read the file, so the umask of the server must not matter.
+      // Users of containers read the file, so the server's umask must not matter.
       await file.chmod(0o644)
       await overwrite(file, [common, ...processesOf(projectId).map(hostsLine), ''].join('\n'))
     })
@@ -122,8 +116,8 @@ export function createHostsFiles(
 }
 
 /**
- * Replaces the text of a file in place, because running containers see this file and not a replacement. Until the
- * truncation, empty lines overwrite the rest of the former text, so no former name remains.
+ * Writes in place, because running containers see this file and not a replacement. Until the truncation, empty lines
+ * overwrite the rest, so no former name remains.
  */
 async function overwrite(file: FileHandle, text: string): Promise<void> {
   const { size } = await file.stat()

@@ -1,19 +1,17 @@
 import type { AddressRange } from '../../../platform/config.ts'
 import { type BridgeNames, dotted } from '../../network/addresses.ts'
 
-/** The addresses of a project network: 253 for containers, and one for the bridge, the host end. */
+/** 253 addresses for containers, and one for the bridge, the host's end. */
 export interface BridgeSubnet {
-  /** Counted from the start of the range. */
+  /** From the start of the range. */
   readonly index: number
   readonly gateway: string
   readonly cidr: string
 }
 
-/** The prefix length of each network. */
 const prefix = 24
 const size = 2 ** (32 - prefix)
 
-/** @param index from 0 to `bridgeCount` - 1 */
 export function bridgeSubnet({ first }: AddressRange, index: number): BridgeSubnet {
   const base = first + index * size
   return { index, gateway: dotted(base + 1), cidr: `${dotted(base)}/${prefix}` }
@@ -26,7 +24,7 @@ export const bridgeCount = ({ bits }: Pick<AddressRange, 'bits'>): number => 2 *
 export const bridgeName = ({ interfaces }: Pick<BridgeNames, 'interfaces'>, index: number): string =>
   `${interfaces}${index.toString(16).padStart(4, '0')}`
 
-/** The target network of a route of this machine, from its first to its last address. */
+/** From the first to the last address of a route's target. */
 export interface Routed {
   readonly from: number
   readonly to: number

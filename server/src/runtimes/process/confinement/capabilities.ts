@@ -8,27 +8,28 @@ import { createFileCopies } from '../../../platform/sandbox/arguments.ts'
 import { findSandbox, type Sandbox, trialArguments } from '../../../platform/sandbox/find.ts'
 import type { PortRange } from '../../network/reach.ts'
 import type { Tools } from '../../network/tools.ts'
-import { type Networks, type NetworksAhead, type NetworksOptions, openAhead, tryNetworks } from '../network/networks.ts'
+import {
+  type Networks,
+  type NetworksOptions,
+  type PreparableNetworks,
+  preparableNetworks,
+  tryNetworks,
+} from '../network/networks.ts'
 import { type PastaNetworksOptions, type PastaTools, tryPastaNetworks } from '../network/pasta-networks.ts'
 import { buildsFolder, groupName, placeOfBuilds, readHierarchy, yieldingName } from './groups.ts'
 
-/** The confinement features of this machine; `null` for missing features. */
+/** What this machine has for confinement; `null` for missing parts. */
 export interface HostCapabilities {
-  /** The groups of apps. */
   readonly cgroups: Cgroups | null
-  /** The groups of builds. */
   readonly builds: Cgroups | null
-  /** The folder of groups that yield to apps and to the server. It contains the groups of builds. */
+  /** These groups, such as the groups of builds, yield to apps and the server. */
   readonly yielding: Yielding | null
-  /** The path of the program from util-linux. */
   readonly prlimit: string | null
-  /** Bubblewrap; `null` where it cannot be used. */
   readonly sandbox: Sandbox | null
-  /** Separate networks for apps and builds. */
-  readonly networks: NetworksAhead | null
-  /** Folders that sandboxed programs may read in addition to the system folders. */
+  readonly networks: PreparableNetworks | null
+  /** Sandboxed programs may read these, besides the system folders. */
   readonly programs: readonly string[]
-  /** Sandboxed programs see none of it but their own folders. */
+  /** Sandboxed programs see only their own folders of it. */
   readonly dataDirectory: string
 }
 
@@ -44,7 +45,7 @@ export const noCapabilities: HostCapabilities = {
 }
 
 export interface NetworkSettings extends Pick<NetworksOptions, 'range' | 'reach'> {
-  /** Ports on the loopback of this machine. They lead to apps when the server is not root. */
+  /** On this machine's loopback. They lead to apps when the server is not root. */
   readonly ports: PortRange
 }
 
@@ -52,13 +53,11 @@ export interface NetworkSettings extends Pick<NetworksOptions, 'range' | 'reach'
 export async function detectCapabilities(options: {
   readonly cgroups: Config['cgroups']
   readonly path: string
-  /** The data directory. It distinguishes the servers of one machine. */
   readonly directory: string
   readonly isRoot: boolean
   readonly programs: readonly string[]
-  /** `null` when apps and builds share the network of the machine. */
+  /** `null` when apps and builds share the machine's network. */
   readonly network: NetworkSettings | null
-  /** True while builds must leave one core free. */
   readonly leavesCore: () => boolean
   readonly logger: Pick<Logger, 'warn' | 'error'>
 }): Promise<HostCapabilities> {
@@ -79,7 +78,6 @@ export async function detectCapabilities(options: {
   }
 }
 
-/** Deletes the empty control groups. */
 export async function closeGroups({
   cgroups,
   builds,
@@ -92,15 +90,14 @@ async function networksOf(
   { directory, isRoot, logger }: Pick<Parameters<typeof detectCapabilities>[0], 'directory' | 'isRoot' | 'logger'>,
   settings: NetworkSettings,
   sandbox: Sandbox | null,
-): Promise<NetworksAhead | null> {
+): Promise<PreparableNetworks | null> {
   const options = { ...settings, dataDirectory: directory }
   const networks = isRoot ? await rootNetworks(options) : await pastaNetworks(options, sandbox)
-  if (typeof networks !== 'string') return networks === null ? null : openAhead(networks)
+  if (typeof networks !== 'string') return networks === null ? null : preparableNetworks(networks)
   logger.warn({ reason: networks }, 'apps share the network of this machine, which cannot make separate networks')
   return null
 }
 
-/** Returns `null` where a program is missing. */
 async function rootNetworks(options: Omit<NetworksOptions, 'tools'>): Promise<Networks | string | null> {
   const tools = await findNetworkTools()
   return tools === null ? null : tryNetworks({ ...options, tools })
@@ -116,24 +113,21 @@ async function pastaNetworks(
   return tryPastaNetworks({ ...options, tools }, [sandbox.program, ...trialArguments(true, false)])
 }
 
-// The PATH of ordinary users often lacks the folders of administration programs.
+// Ordinary users' PATH often lacks the folders of administration programs.
 const programFolders = [...SYSTEM_FOLDERS, '/usr/sbin', '/sbin'].join(':')
 const find = (name: string) => findProgram(name, programFolders)
 
-/** Finds the programs that a root server needs for networks. Returns `null` when one is missing. */
 export async function findNetworkTools(): Promise<Tools | null> {
   const [ip, nft, nsenter, cp] = await Promise.all(['ip', 'nft', 'nsenter', 'cp'].map(find))
   return ip && nft && nsenter && cp ? { ip, nft, nsenter, cp } : null
 }
 
-/** Finds the programs that a server without root needs for networks. Returns `null` when one is missing. */
 export async function findPastaTools(): Promise<PastaTools | null> {
   const names = ['pasta', 'nft', 'nsenter', 'setpriv', 'sleep', 'sh']
   const [pasta, nft, nsenter, setpriv, sleep, sh] = await Promise.all(names.map(find))
   return pasta && nft && nsenter && setpriv && sleep && sh ? { pasta, nft, nsenter, setpriv, sleep, sh } : null
 }
 
-/** Describes the capabilities for the log of the server. */
 export function describeCapabilities({
   cgroups,
   prlimit,

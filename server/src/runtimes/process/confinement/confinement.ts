@@ -15,50 +15,43 @@ import { unitOfGroup } from './groups.ts'
 import { exceededLimit, groupLimits, type Kind, kinds, prlimitArguments } from './limits.ts'
 import { createMemoryWatch, type MemoryWatch } from './memory-watch.ts'
 
-/** The way to start a command: it enters a network, joins groups and a sandbox, and drops the rights of the server. */
+/** How a command starts: it enters a network, joins groups and a sandbox, and drops the server's rights. */
 export interface Entry {
-  /**
-   * A command prefix that enters a network and then executes the next program. It runs with the rights of the server.
-   */
+  /** A command prefix that enters a network. It needs the server's rights. */
   readonly network: readonly string[]
-  /** Resolves when the network is ready for the command. Rejects when the network cannot be made. */
   readonly networkReady: Promise<void>
-  /** Command prefixes that set limits and then execute the next program. */
   readonly prefix: readonly string[]
-  /** Bubblewrap and the files that it shows; `null` on a machine without bubblewrap. */
   readonly sandbox: { readonly sandbox: Sandbox; readonly view: SandboxView } | null
-  /** Files to which the process writes its pid first; empty on a machine without control groups. */
+  /** The process first writes its pid to these files. */
   readonly groups: readonly string[]
-  /** The memory limit of the command together with the processes beside it. */
+  /** Of the command with the processes beside it. */
   readonly memoryBytes: number
-  /** See `startProcess`. */
   readonly outOfMemoryScore: number
-  /** The address of the release for this machine; `null` for the loopback of this machine. */
+  /** The release's address for this machine; `null` for loopback. */
   readonly address: string | null
-  /** Ports on the loopback of this machine that lead to the release; `null` without such ports. */
+  /** Ports on this machine's loopback that lead to the release. */
   readonly forward: Forward | null
 }
 
 /**
- * Enforces the limits of builds and apps, and separates them from everything else on the machine. When a release has
- * several instances, `releaseId` may also be the name of one instance.
+ * Limits builds and apps, and separates them from everything else. When a release has several instances, `releaseId`
+ * may also name one of them.
  */
 export interface Confinement {
-  /** Tells what builds and apps can do here but should not; null when they are isolated. */
+  /** What builds and apps can do but should not; null when they are isolated. */
   readonly warning: string | null
-  /** True where commands see other folders than the machine has, and links between folders. */
+  /** Commands see other folders than the machine has, and links between them. */
   readonly showsFolders: boolean
-  /** Called right before the server starts, ends or removes something. Throws when another server has taken over. */
+  /** Called before something is started, ended or removed. Throws when another server has taken over. */
   readonly fence: () => void
-  /** Prepares the start of a build or an app of the release. Ends the processes of an earlier start of this kind. */
+  /** Prepares the start of a build or an app. Ends processes of an earlier start of this kind. */
   open(release: LocalRelease, kind: Kind): Promise<Entry>
   /** Begins the slowest part of the next `open` of this kind. */
   prepare(releaseId: string, kind: Kind): void
   /** Prepares the start of another command beside the running app. `leader` is a process of the app. */
   join(release: LocalRelease, leader: ProcessIdentity): Entry
-  /** Redirects connections from one port to another in the network that `holder` holds. */
   redirect(holder: ProcessIdentity, ports: { readonly from: number; readonly to: number }): Promise<void>
-  /** Enforces the memory limit on a started process. The returned function ends the watch. */
+  /** Enforces the memory limit of a started process. Returns a function that ends the watch. */
   watch(release: Pick<Release, 'id' | 'limits'>, part: Part, leader: ProcessIdentity): () => void
   /**
    * Returns the limit that ended the last build or app of the release, or `null`.
@@ -66,14 +59,12 @@ export interface Confinement {
    * @param planBytes the memory limit of an app in the plan of the project
    */
   exceeded(releaseId: string, kind: Kind, planBytes: number): Promise<ExceededLimit | null>
-  /** Returns the counters of the control group of the app. */
   usageOf(releaseId: string): Promise<GroupUsage>
   /** Returns the name of the release and the names of its instances with control groups. */
   unitsOf(releaseId: string): Promise<string[]>
   processesOf(releaseId: string, kind?: Kind): Promise<number[]>
   kill(releaseId: string, kind?: Kind): Promise<void>
   remove(releaseId: string): Promise<void>
-  /** Lists the releases with processes. */
   occupied(): Promise<string[]>
 }
 
@@ -83,7 +74,6 @@ export type Part = Kind | 'command'
 const codes: Readonly<Record<Exceeded, LimitCode>> = { memory: 'out_of_memory', processes: 'too_many_processes' }
 
 export interface ConfinementOptions {
-  /** The memory limit of each build. */
   readonly buildMemoryBytes: number
   readonly fence: () => void
 }
@@ -121,7 +111,7 @@ export function createConfinement(host: HostCapabilities, options: ConfinementOp
       const { memoryBytes } = limitsOf(release, 'app')
       const entry = entryOf(host, release, { kind: 'app', groups, network, memoryBytes })
       const { sandbox } = entry
-      // Nobody reads the output of the command after the server ends.
+      // Nobody reads the command's output after the server's end.
       return sandbox === null
         ? entry
         : { ...entry, sandbox: { ...sandbox, view: { ...sandbox.view, endsWithServer: true } } }
@@ -177,7 +167,6 @@ export function createConfinement(host: HostCapabilities, options: ConfinementOp
   }
 }
 
-/** Returns the limit that ended the processes of a group. `allowed` is in bytes. */
 async function exceededBy(
   memory: Pick<MemoryWatch, 'exceeded'>,
   cgroups: Cgroups | null,
@@ -191,7 +180,6 @@ async function exceededBy(
   return exceededLimit(codes[exceeded], { allowed, used: await peakMemory(cgroups.folders, cgroups.version, group) })
 }
 
-/** The network of the machine: a command needs nothing to enter it. */
 const sharedNetwork: Network = { address: null, forward: null, enter: [], ready: Promise.resolve() }
 
 function entryOf(
@@ -201,7 +189,7 @@ function entryOf(
 ): Entry {
   const { kind, groups, memoryBytes } = joined
   const { enter, address, forward, ready } = joined.network
-  // The start of the command awaits `ready` and reports the failure.
+  // The start awaits `ready` and reports the failure.
   ready.catch(() => undefined)
   const outOfMemoryScore = outOfMemoryScores[kind]
   const [prefix, sandbox] = [prefixOf(host, release), sandboxOf(host, release, kind)]
@@ -236,7 +224,6 @@ function watchMemory(
   memory: MemoryWatch,
   host: HostCapabilities,
   target: {
-    /** The id of the release. */
     readonly id: string
     readonly part: Part
     readonly leader: ProcessIdentity
@@ -248,7 +235,7 @@ function watchMemory(
   const groups = groupsFor(host, kind)
   if (groups?.controllers.has('memory') === true) return () => undefined
   const [group, memoryBytes] = [groupOf(id, kind), target.memoryOf(kind)]
-  // The group of the app lists a one-off command, too. Without groups, the command is measured separately.
+  // The app's group lists a one-off command, too. Without groups, it is measured separately.
   const name = part === 'command' ? `${group}.${leader.pid}` : group
   const listed = () => (part === 'command' ? [] : (groups?.processesOf(group) ?? []))
   const stop = memory.watch(name, { leader, memoryBytes, listed })
@@ -258,7 +245,6 @@ function watchMemory(
   }
 }
 
-/** Describes the missing isolation for the operator and for everybody who deploys. */
 export function warningOf({ sandbox }: Pick<HostCapabilities, 'sandbox'>, isRoot: boolean): string | null {
   if (sandbox !== null) return null
   return isRoot
@@ -266,16 +252,12 @@ export function warningOf({ sandbox }: Pick<HostCapabilities, 'sandbox'>, isRoot
     : 'builds and apps run as the user of the server and can read its files: deploy only code that you trust'
 }
 
-/* The control groups of releases: groups of apps, and groups of builds, which yield to apps. */
-
 type Host = Pick<HostCapabilities, 'cgroups' | 'builds'>
 
 const groupOf = (unit: string, kind: Kind): string => `${unit}.${kind}`
 
-/** Returns the parent of groups of this kind. */
 const groupsFor = ({ cgroups, builds }: Host, kind: Kind): Cgroups | null => (kind === 'build' ? builds : cgroups)
 
-/** Returns the files to which a process writes its pid to join the existing group of an app. */
 function filesToJoin({ cgroups }: Host, unit: string): string[] {
   const folders = new Set(Object.values(cgroups?.folders ?? {}))
   return [...folders].map((folder) => join(folder, groupOf(unit, 'app'), 'cgroup.procs'))
@@ -288,12 +270,10 @@ async function processesIn(host: Host, unit: string, only: Kind | undefined): Pr
   return (await Promise.all(listed)).flat()
 }
 
-/** Lists the releases and instances with groups. */
 async function unitsIn(host: Host): Promise<string[]> {
   return (await allGroups(host)).map(({ name }) => unitOfGroup(name))
 }
 
-/** Lists the releases whose groups have processes. */
 async function releasesIn(host: Host): Promise<string[]> {
   const found: string[] = []
   for (const { groups, name } of await allGroups(host)) {
@@ -307,12 +287,12 @@ async function allGroups({ cgroups, builds }: Host): Promise<{ readonly groups: 
   return (await Promise.all(all.map(async (groups) => (await groups.names()).map((name) => ({ groups, name }))))).flat()
 }
 
-/** The place where programs look for the limits of their control group (cgroups(7)). */
+/** Programs look here for the limits of their control group (cgroups(7)). */
 const groupsFolder = '/sys/fs/cgroup'
 
 /**
- * The folder with the file that names the other apps of the project. A mounted file would keep its old content after a
- * replacement, so sandboxes mount the folder.
+ * Holds the file with the names of the project's apps. A mounted file would keep its old content after a replacement,
+ * so sandboxes mount the folder.
  */
 const hostsFolder = '/.project'
 
@@ -356,7 +336,7 @@ export function viewOf(
       ...(hosts === null ? [] : [{ from: hosts, at: hostsFolder }]),
     ],
     links: [
-      // Build output may contain the path of the folder in which it was built.
+      // Build output may contain the path of its folder.
       ...origins.map((at) => ({ at, to: paths.source })),
       ...(hosts === null ? [] : [{ at: '/etc/hosts', to: join(hostsFolder, 'hosts') }]),
     ],
@@ -364,10 +344,10 @@ export function viewOf(
   }
 }
 
-/** Counters of a control group; `null` where the kernel does not count. */
+/** `null` where the kernel does not count. */
 interface GroupUsage {
   readonly memoryBytes: number | null
-  /** Seconds since the group was made. */
+  /** Since the group was made. */
   readonly cpuSeconds: number | null
 }
 
@@ -400,7 +380,7 @@ async function cpuSeconds(folder: string, version: 1 | 2): Promise<number | null
     const counters = await read(folder, 'cpu.stat')
     return counters === null ? null : counterIn(counters, 'usage_usec') / 1e6
   }
-  // A separate controller counts CPU time. On most systems it is mounted together with the CPU controller.
+  // A separate controller counts CPU time. Most systems mount it with the CPU controller.
   const nanoseconds = await read(folder, 'cpuacct.usage')
   return nanoseconds === null ? null : Number(nanoseconds) / 1e9
 }

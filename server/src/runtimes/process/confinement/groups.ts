@@ -16,18 +16,14 @@ import type { Finding } from '../../../platform/finding.ts'
 import { hasSystemd, hasUserManager, propertiesOf } from '../../../platform/service-manager/systemctl.ts'
 import { buildsUnitName } from '../../../platform/service-manager/units.ts'
 
-/** Returns the name of the control group that contains the groups of apps. The data directory identifies the server. */
+/** Contains the groups of apps. The data directory identifies the server. */
 export function groupName(directory: string): string {
   return `fairlead-${createHash('sha256').update(directory).digest('hex').slice(0, 16)}`
 }
 
-/**
- * Returns the name of the folder whose groups yield to apps: groups of builds, build daemons and git. It is beside the
- * folder of apps.
- */
+/** Groups of builds, build daemons and git yield to apps. They are beside the folder of apps. */
 export const yieldingName = (directory: string): string => `${groupName(directory)}-yielding`
 
-/** The subfolder with the groups of builds. */
 export const buildsFolder = 'builds'
 
 /**
@@ -43,7 +39,6 @@ export function unitOfGroups(paths: readonly string[], directory: string): strin
   return own === undefined ? null : unitOfGroup(basename(own))
 }
 
-/** Returns the release or instance in the name of a group. */
 export const unitOfGroup = (group: string): string => group.replace(/\.(build|app)$/, '')
 
 /**
@@ -64,8 +59,8 @@ export async function readHierarchy(place: Config['cgroups']): Promise<Hierarchy
 }
 
 /**
- * Returns the hierarchy for the groups of builds, so that builds yield to apps. When the groups of apps are in a
- * separate unit, builds have their own unit, if it exists. Otherwise builds are beside apps.
+ * Builds yield to apps. When the groups of apps are in a separate unit, builds have another unit if it exists;
+ * otherwise they are beside apps.
  */
 export async function placeOfBuilds(place: Config['cgroups']): Promise<YieldingPlace | null> {
   if (place?.endsWith('.service') === true) {
@@ -145,11 +140,10 @@ export function foundIn(
 /** Tells the operator how to get control groups, or the missing controllers. */
 export function remedyFor(machine: {
   readonly place: Config['cgroups']
-  /** The version of the usable groups; `null` without any. */
+  /** `null` without usable groups. */
   readonly version: Hierarchy['version'] | null
   readonly isRoot: boolean
   readonly hasSystemd: boolean
-  /** True when the user has a systemd user manager. */
   readonly hasUserManager: boolean
 }): string {
   const { place, version, isRoot } = machine
@@ -165,13 +159,13 @@ export function remedyFor(machine: {
   return 'Start the server in a separate group: systemd-run --user --scope -p Delegate=yes fairlead serve (or npm start).'
 }
 
-/** The rest of the memory is for the server, its database and apps. */
+/** The rest is for the server, its database and apps. */
 const mostShareOfBuilds = 0.8
 
 /**
- * Compares the memory limit of all concurrent builds with the memory of the machine.
+ * Compares the limit of all concurrent builds with the machine's memory.
  *
- * @param machine the memory of the machine in bytes
+ * @param machine in bytes
  */
 export function buildMemory({ deploys }: Pick<Config, 'deploys'>, machine: number): Finding {
   const { builds, buildMemoryBytes } = deploys

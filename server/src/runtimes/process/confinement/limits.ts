@@ -8,7 +8,7 @@ import {
   mostProcesses,
 } from '../../limits.ts'
 
-/** The two parts of a release. Each runs in its own control group. */
+/** Each part of a release has a control group. */
 export const kinds = ['build', 'app'] as const
 export type Kind = (typeof kinds)[number]
 
@@ -24,11 +24,7 @@ export function groupLimits(limits: Limits, kind: Kind, buildBytes: number): Gro
   return { memoryBytes: buildBytes, cpus, processes: mostProcesses }
 }
 
-/**
- * Returns an exceeded limit with its value.
- *
- * @param memory the allowed bytes, and the used bytes if known
- */
+/** @param memory the allowed bytes, and the used bytes if known */
 export function exceededLimit(
   code: LimitCode,
   memory: { readonly allowed: number; readonly used: number | null },
@@ -44,7 +40,7 @@ export function exceededLimit(
 export function prlimitArguments(options: {
   readonly groupsProcesses: boolean
   readonly ownUser: boolean
-  /** The hard limit of this process for descriptors: it cannot allow another process more. */
+  /** This process's hard limit: it cannot allow another more. */
   readonly descriptors: number
 }): string[] {
   return [

@@ -14,8 +14,8 @@ import {
 /** Enforces memory limits on groups of processes where the kernel does not. */
 export interface MemoryWatch {
   /**
-   * Measures the processes until the leader ends or the caller calls the returned function. Ends all of them when
-   * together they exceed their limit. Replaces an earlier watch with the same name.
+   * Measures until the leader ends or the returned function is called. Ends all processes when together they exceed
+   * their limit. Replaces an earlier watch of the name.
    */
   watch(name: string, target: WatchedProcesses): () => void
   /** Returns the bytes in use when the watch of this name ended the processes; `null` when it ended none. */
@@ -34,37 +34,34 @@ export interface WatchedProcesses {
 }
 
 export interface MemoryWatchOptions {
-  /** Returns the memory of the machine; `null` when the system does not report it. */
   readonly machine: () => MachineMemory | null
   /** Returns the bytes that these processes use. May return any number above `enough` as soon as they use more. */
   readonly bytesOf: (pids: Iterable<number>, enough: number) => Promise<number> | number
 }
 
-/** The watch finds and ends a process within twice this time. The process can fill some hundred megabytes in it. */
+/** Finds and ends a process within twice this time, in which it can fill some hundred megabytes. */
 const intervalMs = 100
 /**
- * The longest time between two measurements of the same processes. In between, they can reach their limit only if the
- * memory use of the whole machine grows by the rest of the limit. One look at the machine checks this for all of them.
+ * Between two measurements of the same processes. In between, they can reach their limit only if the machine's memory
+ * use grows by the rest of it, which one look shows for all.
  */
 const longestMs = 30_000
-/**
- * The longest time between two measurements while memory is scarce: memory that other processes free may hide growth.
- */
+/** While memory is scarce: freed memory of other processes may hide growth. */
 const longestInNeedMs = 2_000
-/** Memory is scarce when less than this share is available. */
+/** Memory is scarce below this share. */
 const shareInNeed = 0.1
-/** Other processes may free memory at the same time, which hides growth. So a measurement comes at half of the rest. */
+/** Freed memory of other processes hides growth, so a measurement comes at half of the rest. */
 const shareOfRest = 0.5
 
 interface Watched {
   readonly target: WatchedProcesses
   readonly stop: () => void
   isBusy: boolean
-  /** By the clock of `performance.now()`. */
+  /** By `performance.now()`. */
   measuredAt: number
-  /** The lowest memory use of the machine since then. */
+  /** The machine's lowest use since then. */
   floorBytes: number
-  /** The growth above `floorBytes` that triggers a new measurement. */
+  /** Growth above `floorBytes` that causes a measurement. */
   restBytes: number
 }
 
@@ -91,14 +88,14 @@ export function createMemoryWatch(
   const look = (): void => {
     const { used, isInNeed } = stateOf(machine())
     const now = performance.now()
-    // Spreads the regular measurements, so that no single look takes long.
+    // Spreads the regular measurements, so that no look takes long.
     let mostOld = isInNeed ? watched.size : Math.ceil((watched.size * intervalMs) / longestMs)
     for (const [name, own] of watched) {
       own.floorBytes = Math.min(own.floorBytes, used)
       const isOld = now - own.measuredAt >= (isInNeed ? longestInNeedMs : longestMs)
       if (own.isBusy || !(mayHaveReached(own, used) || (isOld && mostOld-- > 0))) continue
       own.isBusy = true
-      // The next interval tries again when a process could not be ended.
+      // The next interval tries again if a process could not be ended.
       void measure(name, own, used)
         .catch(() => undefined)
         .finally(() => {
@@ -154,7 +151,7 @@ async function kill(pids: Iterable<number>): Promise<void> {
     const startTime = startTimeOf(pid)
     return startTime === null ? [] : [{ pid, startTime }]
   })
-  // The leaders get SIGKILL first: they would continue during the slow search for related processes.
+  // The leaders would continue during the slow search for related processes.
   for (const { pid } of leaders) sendSignal(pid, 'SIGKILL')
   await killAll({ leaders }, { graceMs: 0 })
 }

@@ -12,30 +12,26 @@ import {
 import { removeHostTable } from '../../network/host-table.ts'
 import { inputPath, runTool, ToolError, type Tools } from '../../network/tools.ts'
 
-/** The folder in which `ip netns` keeps the names of namespaces. */
 const folder = '/run/netns'
 
 export interface Namespace {
   readonly name: string
-  /** The name of two interfaces: the interface of the host that leads into the namespace, and the interface inside. */
+  /** On the host and inside, the interfaces have the same name. */
   readonly link: string
   readonly subnet: Subnet
 }
 
-/** The content of the name of a namespace of this server. */
 export interface NamedNamespace {
   readonly name: string
-  /** The index of the subnet. */
   readonly index: number
-  /** The id of the release that owns the namespace. */
   readonly id: string
   readonly kind: NetworkKind
 }
 
 /**
- * Makes a namespace and connects it with the host by a pair of interfaces. Resolves with a function that completes the
- * inside with these nftables rules; a program may already enter the namespace before the call. Rejects with a
- * `ToolError` that says "File exists" when the addresses are taken; the caller then removes the namespace.
+ * Makes a namespace and connects it with the host by a pair of interfaces. Returns a function that completes the inside
+ * with nftables rules; a program may enter before. Rejects with a `ToolError` that says "File exists" when the
+ * addresses are taken; the caller then removes the namespace.
  */
 export async function makeNamespace(
   { ip, nft, cp }: Tools,
@@ -49,7 +45,7 @@ export async function makeNamespace(
     `addr add ${host}/30 dev ${link} noprefixroute`,
     ...(hasIpv6 ? [`addr add ${ipv6Of(host)}/126 dev ${link} nodad`] : []),
     `link set ${link} up`,
-    // The kernel accepts only one route to one host. This reserves addresses among all servers of a machine.
+    // The kernel accepts only one route to a host, which reserves addresses among all servers of a machine.
     `route add ${cidr} dev ${link} src ${host}`,
   ]
   await runTool(ip, ['-batch', '-'], lines(outer))
@@ -62,7 +58,7 @@ export async function makeNamespace(
     // Without this route the kernel refuses connections for ::1 that arrive through an interface.
     ...(hasIpv6 ? [`route add local ::1/128 dev ${link} table local`] : []),
   ]
-  // One child process starts the other programs: forking the large server process is slow, and builds wait for it.
+  // One child starts the others: forking the large server process is slow, and builds wait for it.
   const within = [
     `${ip} -batch ${inputPath(0)}`,
     `${cp} ${inputPath(1)} /proc/sys/net/ipv4/conf/all/route_localnet`,
@@ -76,7 +72,7 @@ export async function makeNamespace(
   }
 }
 
-/** Returns a command prefix that enters a namespace and then executes the next program. It needs root. */
+/** Needs root. */
 export const enterNamespace = ({ nsenter }: Pick<Tools, 'nsenter'>, name: string): string[] => [
   nsenter,
   `--net=${folder}/${name}`,
@@ -91,14 +87,14 @@ export async function ownNamespaces(names: Names): Promise<NamedNamespace[]> {
   })
 }
 
-/** Removes a namespace by its name. Processes in the namespace stay there without a connection. */
+/** Processes in it stay there without a connection. */
 export async function removeNamespace(tools: Pick<Tools, 'ip'>, names: Names, named: NamedNamespace): Promise<void> {
-  // The kernel removes a namespace some time after its last process ends, but removes the interface immediately.
+  // The kernel removes a namespace some time after its last process, but an interface immediately.
   const both = [`link delete ${interfaceName(names, named.kind, named.index)}`, `netns delete ${named.name}`]
   await runTool(tools.ip, ['-force', '-batch', '-'], lines(both)).catch(ignoreAllMissing)
 }
 
-/** Removes the namespaces of this server in which nothing runs. Returns the remaining namespaces. */
+/** Removes empty namespaces of this server. Returns the others. */
 export async function sweepNamespaces(tools: Pick<Tools, 'ip'>, names: Names): Promise<NamedNamespace[]> {
   const own = await ownNamespaces(names)
   if (own.length === 0) return []
@@ -106,7 +102,7 @@ export async function sweepNamespaces(tools: Pick<Tools, 'ip'>, names: Names): P
   const left: NamedNamespace[] = []
   for (const named of own) {
     if (used.has(interfaceName(names, named.kind, named.index))) left.push(named)
-    // A newer namespace may have the same number by now.
+    // A newer namespace may have the same number.
     else if (await exists(`${folder}/${named.name}`)) await removeNamespace(tools, names, named)
   }
   return left

@@ -26,40 +26,33 @@ import {
 import type { Network } from './network.ts'
 import { type Member, openProjects, type Projects } from './projects.ts'
 
-/** The app or build of a release that owns a network. */
 export interface Owner {
-  /** The id of the release. */
   readonly id: string
   readonly kind: NetworkKind
 }
 
-/** Networks of apps and builds: kernel namespaces, which outlive the server together with their processes. */
+/** Kernel namespaces, which outlive the server together with their processes. */
 export interface Networks {
-  /** Makes a network. Replaces an earlier network of the same owner. */
+  /** Replaces an earlier network of the owner. */
   open(owner: Owner): Promise<Network>
-  /**
-   * Connects the app of a network with the other apps of its project, where networks have addresses. Returns the
-   * network; its `ready` then includes the connection.
-   */
+  /** Lets the apps of a project reach each other, where networks have addresses. The result's `ready` includes this. */
   introduce(network: Network, project: Pick<Member, 'projectId' | 'name'>): Promise<Network>
-  /** Returns the folder with the file `hosts` for the apps of a project; null where apps cannot reach each other. */
+  /** Has the file `hosts` for a project's apps; null where they cannot reach each other. */
   hostsOf(projectId: string): string | null
-  /** Sets which containers the apps reach; null where networks have no addresses. */
+  /** Which containers the apps reach; null where networks have no addresses. */
   readonly neighbours: Neighbours | null
-  /** Returns a command prefix that enters the network of a running process. */
   enterThatOf(pid: number): string[]
   /**
-   * Redirects connections for port `from` in the network of `holder` to port `to`. Replaces an earlier redirection.
-   * Networks with an address take connections on every port and need no redirection.
+   * Redirects port `from` in the network of `holder` to port `to`, in place of an earlier redirection. Networks with an
+   * address take connections on every port and need none.
    */
   redirect(holder: ProcessIdentity, ports: { readonly from: number; readonly to: number }): Promise<void>
-  /** Begins to remove the network of an owner. Its processes soon lose their connections. */
+  /** Begins the removal. Its processes soon lose their connections. */
   remove(owner: Owner): Promise<void>
   /** Lets apps reach the port of an app that the gateway has opened on this machine. */
   publish(port: number): Promise<void>
-  /** Removes the networks of this server in which nothing runs. */
   sweep(): Promise<void>
-  /** Removes the networks in which nothing runs, and the rules when no network is left. */
+  /** Removes networks in which nothing runs, and the rules when no network is left. */
   close(): Promise<void>
 }
 
@@ -70,7 +63,7 @@ export interface NetworksOptions {
   readonly reach: Reach
 }
 
-/** Tries whether this machine can have networks. Returns them, or the reason why it cannot. */
+/** Returns the reason when this machine cannot have networks. */
 export async function tryNetworks(options: NetworksOptions): Promise<Networks | string> {
   const trial: Owner = { id: 'trial', kind: 'app' }
   try {
@@ -84,10 +77,7 @@ export async function tryNetworks(options: NetworksOptions): Promise<Networks | 
   }
 }
 
-/**
- * Sets the rules of the host and returns the networks. Rejects with a `ToolError` on a machine that cannot have
- * networks.
- */
+/** Rejects with a `ToolError` on a machine that cannot have networks. */
 async function openNetworks(options: NetworksOptions): Promise<Networks> {
   const { tools, range, dataDirectory } = options
   const names = namesOf(dataDirectory)
@@ -96,7 +86,7 @@ async function openNetworks(options: NetworksOptions): Promise<Networks> {
   const restore = () => setHostTable(tools, names, policy, 'links', { members: projects.members() })
   const projects = await openProjects({ ...options, names, namespaces: await ownNamespaces(names), restore })
   await restore()
-  // Networks take all numbers in turn, so a late packet for an ended app reaches no other app.
+  // Networks take all numbers in turn, so a late packet for an ended app reaches no other.
   let next = randomInt(count)
   const numbers: Numbers = {
     take() {
@@ -106,9 +96,7 @@ async function openNetworks(options: NetworksOptions): Promise<Networks> {
     making: new Set(),
   }
 
-  /**
-   * Resolvers and mirrors change. A start of an app must be fast and needs no mirrors, so only builds look names up.
-   */
+  /** Resolvers and mirrors change. An app must start fast and needs no mirrors, so only builds look names up. */
   const refresh = async (kind: NetworkKind): Promise<void> => {
     if (kind === 'app') {
       policy = { ...policy, resolvers: await readResolvers() }
@@ -163,7 +151,7 @@ function createRemoval(
         if (named.id !== id || named.kind !== kind || removing.has(named.name)) continue
         const removal = Promise.all([projects.leave(named), removeNamespace(tools, names, named)])
           .then(() => undefined)
-          // The next start of the server removes it. Its number stays taken until then.
+          // The server's next start removes it. Its number stays taken until then.
           .catch(() => undefined)
           .finally(() => removing.delete(named.name))
         removing.set(named.name, removal)
@@ -174,9 +162,7 @@ function createRemoval(
 }
 
 interface Numbers {
-  /** Returns another number of the range. */
   take(): number
-  /** The numbers of networks that the server is making. */
   readonly making: Set<number>
 }
 
@@ -212,16 +198,19 @@ async function makeNetwork(
   throw new Error('no network is left for another app. Widen FAIRLEAD_APP_NETWORK.')
 }
 
-/** Networks that can be prepared: opening one takes several programs. */
-export interface NetworksAhead extends Networks {
+/** Opening a network takes several programs, so it can begin early. */
+export interface PreparableNetworks extends Networks {
   /** Begins to open a network. The next `open` of this owner returns it, if the call comes soon. */
   prepare(owner: Owner): void
 }
 
-/** An older prepared network may lead to resolvers or mirrors that have changed. */
+/** Resolvers or mirrors may have changed since then. */
 const freshMs = 60_000
 
-export function openAhead(networks: Networks, now: () => number = () => performance.now()): NetworksAhead {
+export function preparableNetworks(
+  networks: Networks,
+  now: () => number = () => performance.now(),
+): PreparableNetworks {
   const prepared = new Map<string, { readonly opened: Promise<Network | null>; readonly since: number }>()
   /** One at a time: the build or app that needs the network is starting, too. */
   let last: Promise<unknown> = Promise.resolve()

@@ -29,14 +29,12 @@ const variable = 'FAIRLEAD_NETWORK'
 
 export interface PastaNetworksOptions extends Pick<NetworksOptions, 'dataDirectory' | 'range' | 'reach'> {
   readonly tools: PastaTools
-  /** Ports on the loopback of this machine that lead to apps. */
   readonly ports: PortRange
 }
 
 /**
- * Tries whether this machine can have networks for a server without root. Returns them, or the reason why it cannot.
- * Pasta connects each network with the machine: without privileges, it makes the connections of the network as ordinary
- * connections of the user of the server.
+ * Returns the reason when a server without root cannot have networks here. Without privileges, pasta makes a network's
+ * connections as ordinary connections of the server's user.
  *
  * @param check a command line that must succeed in such a network
  */
@@ -84,7 +82,7 @@ function openPastaNetworks(options: PastaNetworksOptions): Networks {
       await remove(owner)
       return start(owner)
     },
-    // The connections of all apps belong to the same user of this machine, so no rule could separate projects.
+    // All apps' connections belong to one user of this machine, so no rule could separate projects.
     introduce: async (network) => network,
     hostsOf: () => null,
     neighbours: null,
@@ -94,7 +92,7 @@ function openPastaNetworks(options: PastaNetworksOptions): Networks {
       await runTool(first, [...rest, tools.nft, '-f', '-'], redirectRules(ports))
     },
     remove,
-    // The rules inside a network cannot change later, so they name the whole range.
+    // Rules inside a network cannot change later, so they name the whole range.
     publish: async () => undefined,
     sweep,
     close: sweep,
@@ -117,7 +115,7 @@ async function startNetwork(
   try {
     const forwarded: ForwardedPorts | null =
       owner.kind === 'build' ? null : { ipv4: await reserve(), ipv6: hasIpv6 ? await reserve() : null }
-    // The start of an app must be fast and needs no mirrors.
+    // An app must start fast and needs no mirrors.
     const policy = await policyOf({ range, reach: owner.kind === 'build' ? reach : { ...reach, mirrors: [] } })
     const rules = pastaRules({ kind: owner.kind, subnet, own: [...new Set(machine)] }, policy)
     const mark = { name: variable, value }
@@ -129,7 +127,7 @@ async function startNetwork(
       ready: Promise.resolve(),
     }
   } finally {
-    // Pasta has bound the ports by now, and keeps them while the network exists.
+    // Pasta has bound the ports by now, and keeps them.
     for (const port of reserved) ports.release(port)
   }
 }
@@ -139,7 +137,6 @@ const enterThatOf = ({ nsenter }: Pick<PastaTools, 'nsenter'>, pid: number): str
   ...['--target', String(pid), '--user', '--net', '--preserve-credentials', '--'],
 ]
 
-/** Ends the networks of a data directory in which nothing runs. */
 export async function removePastaNetworks(dataDirectory: string): Promise<void> {
   const { namespaces } = namesOf(dataDirectory)
   const processes = new Map<string, number[]>()
@@ -157,7 +154,6 @@ export async function removePastaNetworks(dataDirectory: string): Promise<void> 
   await end(unused)
 }
 
-/** Ends holders of networks together with pasta. */
 async function end(holders: readonly number[]): Promise<void> {
   const leaders = holders.flatMap((pid) => [pid, readStat(pid)?.parent ?? pid]).flatMap(identityOf)
   if (leaders.length > 0) await killAll({ leaders }, { graceMs: 0 })
@@ -173,8 +169,8 @@ function identityOf(pid: number): ProcessIdentity[] {
 }
 
 /**
- * The absolute paths of `pasta` (passt), `nft` (nftables), `nsenter` and `setpriv` (util-linux), `sleep` (coreutils)
- * and `sh`.
+ * `pasta` (passt), `nft` (nftables), `nsenter` and `setpriv` (util-linux), `sleep` (coreutils) and `sh`, as absolute
+ * paths.
  */
 export interface PastaTools {
   readonly pasta: string
@@ -189,18 +185,16 @@ export interface PastaOptions {
   readonly tools: PastaTools
   readonly subnet: Subnet
   readonly rules: string
-  /** False for an IPv4-only network, so that `localhost` is 127.0.0.1 there. */
+  /** False for an IPv4-only network, so that `localhost` is 127.0.0.1. */
   readonly hasIpv6: boolean
-  /** `null` for a network without incoming connections. */
   readonly forwarded: ForwardedPorts | null
-  /** The variable that identifies the holder later. */
   readonly mark: { readonly name: string; readonly value: string }
 }
 
-/** Pasta is ready after some milliseconds. A slower machine cannot start apps either. */
+/** Pasta takes some milliseconds. A slower machine cannot start apps either. */
 const timeoutMs = 20_000
 
-/** Sets the rules, reports that the network exists, and then sleeps. Its arguments are its only input. */
+/** Sets the rules, reports that the network exists, and sleeps. Its arguments are its only input. */
 const holder = `"$1" -f - || exit
 echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet || exit
 if [ "$2" = ipv4 ]; then echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; fi
@@ -208,9 +202,9 @@ echo ready
 exec "$3" --pdeathsig KILL "$4" infinity >/dev/null 2>&1`
 
 /**
- * Starts pasta with a new network and returns the process that holds the network. A program in the user and network
- * namespaces of the holder has all rights over the network. Pasta and the holder outlive the server, and each ends with
- * the other. Rejects with a `ToolError` where this machine allows no such network.
+ * Returns the process that holds the new network. A program in its user and network namespaces has all rights over the
+ * network. Pasta and the holder outlive the server, and each ends with the other. Rejects with a `ToolError` where this
+ * machine allows no such network.
  */
 export async function startPasta(options: PastaOptions): Promise<ProcessIdentity> {
   const { tools, rules, hasIpv6, mark } = options
@@ -251,7 +245,7 @@ function untilReady(child: ChildProcess, program: string, rules: string): Promis
       fail('is not ready')
     }, timeoutMs)
     child.on('error', (error) => fail(error.message))
-    // The child waits for ever with its output open when pasta itself fails.
+    // When pasta fails, its child waits for ever with its output open.
     child.on('exit', end)
     child.on('close', (code) => fail(`ended with ${code ?? 'a signal'}`))
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
@@ -261,7 +255,7 @@ function untilReady(child: ChildProcess, program: string, rules: string): Promis
       told += text
       if (told !== 'ready\n') return
       clearTimeout(timer)
-      // After the end of the process, its pid may belong to another process.
+      // After the process has ended, its pid may belong to another.
       child.off('exit', end)
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
       resolve()

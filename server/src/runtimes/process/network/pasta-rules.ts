@@ -17,9 +17,9 @@ import {
 
 export interface PastaRules {
   readonly kind: NetworkKind
-  /** Pasta answers at `host`, and forwards these connections to the loopback of the machine. */
+  /** Pasta answers at `host`, and forwards to the machine's loopback. */
   readonly subnet: Subnet
-  /** The IPv4 addresses of this machine that are not loopback. */
+  /** This machine's IPv4 addresses that are not loopback. */
   readonly own: readonly string[]
 }
 
@@ -45,7 +45,7 @@ export function pastaRules({ kind, subnet: { host, inside, cidr }, own }: PastaR
       .filter((each) => isLoopback(each.named))
       .map((each) => `ip daddr ${each.named} ${dns} dnat ip to ${isLoopback(each.address) ? host : each.address}`),
     '}',
-    // The packet still has the interface from before the address translation, so these rules compare only addresses.
+    // The packet still has its interface from before the address translation, so only addresses are compared.
     'chain output { type filter hook output priority filter; policy accept;',
     `ip daddr { 127.0.0.0/8, ${inside} } accept`,
     'ip6 daddr ::1 accept',
@@ -71,7 +71,7 @@ export function pastaRules({ kind, subnet: { host, inside, cidr }, own }: PastaR
       ),
       `ip daddr ${machine} reject`,
     ]),
-    // Other servers on the machine may have networks in this range.
+    // Other servers of the machine may have networks in this range.
     `ip daddr ${cidrOf(policy.range)} reject`,
     ...allow.map((entry) => `ip daddr ${entry} accept`),
     `ip daddr ${linkLocal} reject`,

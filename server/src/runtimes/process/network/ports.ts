@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 
-/** Hands out free TCP ports of a range, each to one owner at a time. */
+/** Free TCP ports of a range, each for one owner at a time. */
 export interface Ports {
   /** @throws Error when no port of the range is free */
   reserve(): Promise<number>
@@ -8,7 +8,7 @@ export interface Ports {
 }
 
 export function createPorts(range: { readonly from: number; readonly to: number }): Ports {
-  // An app takes a while to listen on its port. Until then only this set marks the port as taken.
+  // An app takes a while to listen. Until then only this set marks its port as taken.
   const reserved = new Set<number>()
   return {
     reserve: async () => {

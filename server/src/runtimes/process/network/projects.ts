@@ -11,20 +11,13 @@ import { runTool, ToolError, type Tools } from '../../network/tools.ts'
 import type { NamedNamespace } from './namespaces.ts'
 import type { Network } from './network.ts'
 
-/** The networks of projects. The apps of a project reach each other by name. */
 export interface Projects {
-  /**
-   * Adds a network to a project; ignores a network without an address. Returns the network; its `ready` then includes
-   * the project.
-   */
+  /** Ignores a network without an address. The result's `ready` includes the project. */
   introduce(network: Network, project: Pick<Member, 'projectId' | 'name'>): Promise<Network>
-  /** Returns the folder with the file `hosts` for the apps of a project. */
   hostsOf(projectId: string): string
-  /** The networks in the table of the host. */
   members(): ProjectMember[]
-  /** Removes the network of a namespace from its project. */
   leave(namespace: Pick<NamedNamespace, 'index'>): Promise<void>
-  /** Removes the networks of all other namespaces from their projects. */
+  /** Removes networks whose namespaces no longer exist. */
   keep(namespaces: readonly Pick<NamedNamespace, 'index'>[]): Promise<void>
   readonly neighbours: Neighbours
 }
@@ -34,7 +27,6 @@ export interface ProjectsOptions {
   readonly names: Names
   readonly range: AddressRange
   readonly dataDirectory: string
-  /** The existing namespaces. */
   readonly namespaces: readonly Pick<NamedNamespace, 'index'>[]
   /** Writes the table of the host again: reloading a firewall removes it. */
   readonly restore: () => Promise<void>
@@ -53,7 +45,7 @@ export async function openProjects(options: ProjectsOptions): Promise<Projects> 
   const files = await openProjectFiles(join(options.dataDirectory, 'runtime', 'projects'), (address) =>
     there.has(indexOf({ address })),
   )
-  /** Keeps the order of changes the same in the files and the rules of a project. */
+  /** Files and rules of a project change in the same order. */
   const lock = createKeyedLock()
   const listeners: ((projectId: string) => void)[] = []
   const changed = (projectId: string): void => {
@@ -99,14 +91,13 @@ export async function openProjects(options: ProjectsOptions): Promise<Projects> 
   }
 }
 
-/** The rules of projects in the table of the host. Callers change each project in one call at a time. */
+/** In the host's table. Callers change a project in one call at a time. */
 interface ProjectRules {
   admit(member: ProjectMember): Promise<void>
-  /** @param isLast true for the last member of its project */
   remove(member: ProjectMember, isLast: boolean): Promise<void>
   /** Removes the bridge of a project that has a member. */
   removeBridge(bridge: string): Promise<void>
-  /** Writes the table if it is missing. */
+  /** Does nothing while the table exists. */
   restore(): Promise<void>
 }
 
@@ -144,10 +135,10 @@ function openProjectRules({
 
 interface NeighboursParts {
   readonly files: Pick<ProjectFiles, 'members' | 'containers' | 'setContainers'>
-  /** Locked while the files and the rules of a project change. */
+  /** Held while a project's files and rules change. */
   readonly lock: KeyedLock
   readonly rules: Pick<ProjectRules, 'removeBridge' | 'restore'>
-  /** Sets the rules of a project again, with one of its members. */
+  /** Sets a project's rules again, with one of its members. */
   readonly admit: (member: Member) => Promise<void>
   /** Called after each change of the processes of a project. */
   readonly listeners: ((projectId: string) => void)[]
@@ -164,13 +155,13 @@ function createNeighbours({ files, lock, rules, admit, listeners }: NeighboursPa
       if (before !== null) await rules.removeBridge(before.bridge)
       await admit(member)
     })
-  /** Held across projects, because a bridge belongs to one project at a time. */
+  /** Across projects, because a bridge belongs to one project at a time. */
   const settingLock = createKeyedLock()
 
   return {
     set: (projectId, containers) =>
       settingLock('', async () => {
-        // Networks of containers come and go: no other project may reach the bridge of its former containers.
+        // No other project may reach the bridge of its former containers.
         for (const [other, { bridge }] of [...files.containers()]) {
           if (other !== projectId && bridge === containers?.bridge) await setContainers(other, null)
         }
@@ -188,21 +179,18 @@ function createNeighbours({ files, lock, rules, admit, listeners }: NeighboursPa
   }
 }
 
-/** The network of an app in a project. */
 export interface Member {
   readonly projectId: string
-  /** The name of the app for the other apps of the project, as `<name>.internal`; null without a name. */
+  /** For other apps of the project, as `<name>.internal`. */
   readonly name: string | null
-  /** The IPv4 address inside. */
   readonly address: string
 }
 
 /**
- * Stores the networks of each project in files that its apps see as `/etc/hosts`. Later servers read them. Callers
- * change the files of a project in one call at a time.
+ * A project's networks are in a file that its apps see as `/etc/hosts`. Later servers read it. Callers change a
+ * project's files in one call at a time.
  */
 interface ProjectFiles {
-  /** Returns the members of all projects. */
   members(): readonly Member[]
   add(member: Member): Promise<void>
   /**
@@ -212,9 +200,7 @@ interface ProjectFiles {
   remove(address: string): Promise<(Member & { readonly isLast: boolean }) | null>
   /** Returns the folder with the file `hosts`, which exists while the project has a member. */
   folderOf(projectId: string): string
-  /** Returns the containers of each project with containers. */
   containers(): ReadonlyMap<string, ProjectContainers>
-  /** Sets the containers of a project, in place of its former containers; null for none. */
   setContainers(projectId: string, containers: ProjectContainers | null): Promise<void>
 }
 
@@ -224,10 +210,10 @@ const containersMarker = '# Containers of this project, at '
 const memberLine = /^(# )?(\d+\.\d+\.\d+\.\d+)(?: (\S+)\.internal)?$/
 
 /**
- * Reads the files that an earlier server has left.
+ * Reads what an earlier server has left.
  *
  * @param folder an absolute path; made when it is needed
- * @param exists tells whether the network with an address still exists; other networks are forgotten
+ * @param exists tells whether the network of an address still exists; others are forgotten
  */
 async function openProjectFiles(folder: string, exists: (address: string) => boolean): Promise<ProjectFiles> {
   const projects = new Map<string, readonly Member[]>()
@@ -248,7 +234,7 @@ async function openProjectFiles(folder: string, exists: (address: string) => boo
     await mkdir(folderOf(projectId), { recursive: true })
     await chmod(folderOf(projectId), 0o755)
     const system = await readFile('/etc/hosts', 'utf8').catch(() => '')
-    // A rename replaces the file, so that running apps see all of it or nothing of it.
+    // A rename, so that running apps see all of it or nothing.
     const text = hostsFile(system, members, containers.get(projectId) ?? null)
     await writeFile(`${path}.new`, text, { mode: 0o644 })
     await chmod(`${path}.new`, 0o644)

@@ -7,24 +7,24 @@ import { startProcess } from '../../../platform/processes.ts'
 import { hasPseudoterminals } from './native.ts'
 
 export interface Terminal {
-  /** The descriptor for the three standard streams of the command. No other process inherits it. */
+  /** For the command's three standard streams. No other process inherits it. */
   readonly device: number
   readonly keyboard: Writable
   readonly screen: Readable
   resize(columns: number, rows: number): void
-  /** Closes the descriptor of this process after the command has the device. */
+  /** Closes this process's descriptor after the command has the device. */
   release(): void
   /** Hangs up: the command gets SIGHUP. */
   close(): void
 }
 
-/** The time limit for the terminal process to open a terminal: a busy machine starts programs slowly. */
+/** A busy machine starts programs slowly. */
 const startMs = 30_000
 
-/** The program from util-linux that makes its terminal the terminal of a new session. */
+/** util-linux's program for a new session with a terminal. */
 const setsid = '/usr/bin/setsid'
 
-/** Adds the arguments that make the standard input of a command the terminal of its session. */
+/** Makes the command's standard input the terminal of its session. */
 export const takingTerminal = (argv: readonly [string, ...string[]]): [string, ...string[]] => [
   setsid,
   '--ctty',
@@ -53,11 +53,7 @@ export async function openTerminal(size: { readonly columns: number; readonly ro
   }
 }
 
-/**
- * Returns the device name that the terminal process sends.
- *
- * @throws Error when the process ends first, or takes too long
- */
+/** @throws Error when the process ends first, or takes too long */
 export async function nameFrom(host: ChildProcess, withinMs = startMs): Promise<string> {
   const over = new AbortController()
   const signal = AbortSignal.any([over.signal, AbortSignal.timeout(withinMs)])

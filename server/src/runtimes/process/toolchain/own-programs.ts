@@ -8,27 +8,20 @@ import type { OsUser } from '../../../platform/users.ts'
 import { copyEnter } from '../../enter.ts'
 import { CACHE_VARIABLE } from '../../environment.ts'
 
-/** The programs of builds and apps. All paths are absolute, and the users of apps can read them. */
+/** All paths are absolute, and readable for apps' users. */
 export interface Programs {
   readonly node: string
-  /** The folder that comes first on PATH. */
   readonly bin: string
-  /** The program that executes a command of an app; see `enter.ts`. */
   readonly enter: string
-  /** The same programs, with their separate paths. */
   readonly own: OwnTools
-  /** The folder for tools in other versions that apps ask for. */
   readonly tools: string
-  /** The programs of all builds and apps: the first folder of PATH, Node and the package managers. */
+  /** For all builds and apps: the first folder of PATH, Node and the package managers. */
   readonly shared: readonly string[]
-  /** All files that the programs read in addition to the system files. */
+  /** What the programs read besides the system's files. */
   readonly paths: readonly string[]
 }
 
-/**
- * Prepares the Node of the server and the package managers of its installation. Copies them to `runtime` where `user`
- * cannot read the installed files.
- */
+/** Copies the server's Node and package managers to `runtime` where `user` cannot read the installed files. */
 export async function preparePrograms(options: {
   readonly runtime: string
   readonly bin: string
@@ -65,43 +58,40 @@ export async function preparePrograms(options: {
     },
   }
   await prepareBin({ ...own, directory: bin })
-  // Sandboxes show the folder, so it must exist before the first sandbox.
+  // Sandboxes show the folder, so it must exist before the first.
   await makePassableDirectory(tools)
   const packages = [npm, pnpm, yarn, modernYarn].map(({ path }) => path)
   const shared = [bin, node, ...packages]
   return { node, bin, enter, own, tools, shared, paths: [...shared, tools, enter] }
 }
 
-/** The programs in the installation of the server. All paths are absolute. */
+/** In the server's installation. All paths are absolute. */
 export interface OwnTools {
   readonly node: string
-  /** The `bin/npm-cli.js` of npm; npx is beside it. */
+  /** `bin/npm-cli.js`; npx is beside it. */
   readonly npmCli: string
-  /** The `bin/pnpm.cjs` of pnpm. */
+  /** `bin/pnpm.cjs`. */
   readonly pnpmCli: string
-  /** The `bin/yarn.js` of Yarn 1. */
+  /** `bin/yarn.js` of Yarn 1. */
   readonly yarnCli: string
-  /** The script of a newer Yarn, for builds with `FAIRLEAD_YARN=modern`. */
+  /** A newer Yarn, for builds with `FAIRLEAD_YARN=modern`. */
   readonly modernYarnCli: string
   readonly versions: Readonly<Partial<Record<ToolName, readonly string[]>>>
 }
 
 export interface PrepareBinOptions extends Omit<OwnTools, 'versions'> {
   readonly directory: string
-  /**
-   * The programs that run package managers, by the path of the package manager: null for a native program; a missing
-   * entry means `node`.
-   */
+  /** What runs a package manager, by its path: null for a native program; a missing entry means `node`. */
   readonly runners?: Readonly<Record<string, string | null>>
   readonly bun?: string
   readonly deno?: string
 }
 
 /**
- * Fills the folder that comes first on the PATH of builds and apps: `node`, `npm`, `npx`, `pnpm` and `yarn`; Bun and
- * Deno for apps that need them; `fairlead-in`, which runs a command in a folder; `fairlead-php`, which serves an app in
- * PHP; and `fairlead-python-lock`, which installs the packages of a lock file. Replaces existing files, so that a later
- * server installs its own versions. All paths are absolute, and the users of apps must be able to read them.
+ * Fills the first folder of PATH: `node`, `npm`, `npx`, `pnpm` and `yarn`; Bun and Deno if needed; `fairlead-in`, which
+ * runs a command in a folder; `fairlead-php`, which serves an app in PHP; and `fairlead-python-lock`, which installs
+ * the packages of a lock file. Replaces existing files, so that a later server installs its own versions. All paths are
+ * absolute, and apps' users must be able to read them.
  */
 export async function prepareBin(options: PrepareBinOptions): Promise<void> {
   const { directory, node } = options
@@ -120,10 +110,9 @@ export async function prepareBin(options: PrepareBinOptions): Promise<void> {
 const phpRouter = 'fairlead-php-router.php'
 const pythonLock = 'fairlead-python-lock.py'
 
-/** Scripts for the interpreters of the machine. They are beside the shell scripts that run them. */
+/** For the machine's interpreters, beside the shell scripts that run them. */
 const assets = { [phpRouter]: assetFile('php/router.php'), [pythonLock]: assetFile('python/install-lock.py') }
 
-/** Returns the lines of each script by file name. */
 function scripts(options: PrepareBinOptions): Readonly<Record<string, readonly string[]>> {
   const { directory, node, npmCli, pnpmCli, yarnCli, modernYarnCli, runners = {} } = options
   const run = (script: string, cli = script) => {
@@ -149,16 +138,16 @@ function scripts(options: PrepareBinOptions): Readonly<Record<string, readonly s
       run(yarnCli),
     ],
     ...runtimes(options),
-    // The script enters the folder with the rights of the app: the app may have replaced the folder by a link.
+    // With the app's rights: the app may have replaced the folder by a link.
     [folderRunnerName]: [
       'cd -- "$1" || exit 126',
       'shift',
       `export PATH=${quote(directory)}:"$PWD/node_modules/.bin:$PWD/.venv/bin:$PATH:$PWD/bin"`,
-      // The error of the shell would name this script, which users do not know.
+      // The shell's error would name this script, which users do not know.
       'command -v -- "$1" > /dev/null || { printf "%s\\n" "$1: command not found" >&2; exit 127; }',
       'exec "$@"',
     ],
-    // Uses the environment in the folder of the app, but -I keeps modules from this folder out.
+    // Uses the environment in the app's folder, but -I keeps modules of this folder out.
     [pythonLockName]: [`exec .venv/bin/python -I ${quote(join(directory, pythonLock))} "$@"`],
     // Several workers, because one process answers one request at a time. Errors go to the log, not to visitors.
     [phpServerName]: [
@@ -191,7 +180,7 @@ function runtimes({ bun, deno }: PrepareBinOptions): Readonly<Record<string, rea
   }
 }
 
-/** Returns lines that copy another variable to a variable that is not set. */
+/** Copies another variable unless this one is set. */
 const sameAs = (name: string, other: string): string[] => [
   `if [ -z "$${name}" ] && [ -n "$${other}" ]; then export ${name}="$${other}"; fi`,
 ]

@@ -2,18 +2,15 @@ import { readFileSync } from 'node:fs'
 import minVersion from 'semver/ranges/min-version.js'
 import { isModernYarn, type ToolName } from '../../../platform/toolchain.ts'
 
-/** The npm package with a tool for this machine. */
 export interface ToolPackage {
   readonly name: string
-  /** The files to keep from the package; absent for all files. */
   readonly files?: readonly string[]
-  /** The path of the program in the package; absent where package.json names a script for Node. */
+  /** Absent where package.json names a script for Node. */
   readonly program?: string
-  /** The package whose hash `packageManager` names, if it is another package. */
+  /** `packageManager` names this package's hash, if it is another. */
   readonly hashed?: string
 }
 
-/** The properties of a machine that select the build of a program. */
 export interface Machine {
   readonly platform: string
   /** As in `process.arch`. */
@@ -59,12 +56,11 @@ export function packageOf(tool: ToolName, range: string, { platform, arch, hasAv
   return { name: tool }
 }
 
-/** From this major version on, pnpm is a native program and not a script for Node. */
+/** From this major version on, pnpm is a native program. */
 const firstNativePnpm = 12
 
 const leastMajor = (range: string): number => minVersion(range)?.major ?? 0
 
-/** The name of a tool in sentences. */
 export const titles: Readonly<Record<ToolName, string>> = {
   node: 'Node',
   npm: 'npm',

@@ -7,12 +7,11 @@ import type { ToolName } from '../../../platform/toolchain.ts'
 import { listApps, pathsOf, type ReleasePaths } from '../release-folders.ts'
 import { titles } from './packages.ts'
 
-/** The versions of the tools of a release, except the versions from the server. */
+/** Without the server's own versions. */
 export type Tools = Readonly<Partial<Record<ToolName, string>>>
 
 const names = Object.keys(titles) as ToolName[]
 
-/** Records the tools of a release, so that later starts use the same versions. */
 export async function writeTools({ toolchain }: Pick<ReleasePaths, 'toolchain'>, tools: Tools): Promise<void> {
   await mkdir(dirname(toolchain), { recursive: true, mode: 0o700 })
   await writeFile(toolchain, JSON.stringify(tools), { mode: 0o600 })

@@ -9,18 +9,17 @@ import { startProcess } from '../../../platform/processes.ts'
 import { copyOnce, makePassableDirectory } from '../../../platform/reachable-files.ts'
 import type { ToolPackage } from './packages.ts'
 
-/** The package registry of builds as the source of tools. */
 export interface ToolRegistry {
-  /** Lists the versions of a package. Rejects with a `RegistryError` when the registry does not return them. */
+  /** Rejects with a `RegistryError` when the registry does not return the versions. */
   versions(name: string, signal: AbortSignal): Promise<readonly string[]>
   /**
-   * Downloads a version completely into the folder `to`, readable for everybody, or leaves nothing there. npm compares
-   * the archive with the hash from the registry. Rejects with a `RegistryError` when the download fails.
+   * Downloads completely into `to`, readable for everybody, or leaves nothing there. npm compares the archive with the
+   * registry's hash. Rejects with a `RegistryError` when the download fails.
    */
   download(tool: ToolPackage, version: string, to: string, signal: AbortSignal): Promise<void>
 }
 
-/** The message names the cause in the words of npm, such as ECONNREFUSED. */
+/** The message names the cause as npm does, such as ECONNREFUSED. */
 export class RegistryError extends Error {
   override readonly name = 'RegistryError'
 
@@ -33,16 +32,16 @@ export class RegistryError extends Error {
 const temporaryPrefix = '.download-'
 const listDeadlineMs = 60_000
 const downloadDeadlineMs = 300_000
-/** The lifetime of a list of versions: new versions appear after this time. */
+/** New versions appear after this time. */
 const listLastsMs = 600_000
-/** The hashes that the field `packageManager` may name. */
 const algorithms = ['sha1', 'sha224', 'sha256', 'sha384', 'sha512'] as const
-/** Contains the hashes of a package and of its programs, each as `sha512.1f0e…`. */
+/** Hashes of a package and its programs, each as `sha512.1f0e…`. */
 const digestsFile = '.digests.json'
 
 /**
- * @param options.directory the folder for tools
- * @param options.environment the environment of npm, with the settings for the registry
+ * @param options.directory for tools
+ *
+ * @param options.environment npm's, with the settings of the registry
  */
 export function createToolRegistry(options: {
   readonly directory: string
@@ -156,7 +155,6 @@ async function digest(algorithm: string, file: string): Promise<string> {
   return `${algorithm}.${hash.digest('hex')}`
 }
 
-/** True when a downloaded package manager has this hash. */
 export async function hasDigest(folder: string, hash: string): Promise<boolean> {
   const digests = JSON.parse(await readFile(join(folder, digestsFile), 'utf8')) as readonly string[]
   return digests.includes(hash.toLowerCase())

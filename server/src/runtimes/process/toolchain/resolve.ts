@@ -13,12 +13,11 @@ import { hasDigest, RegistryError } from './registry.ts'
 
 export interface ResolveParts {
   readonly own: OwnTools
-  /** The folder of downloaded tools. */
   readonly directory: string
   readonly now: Date
-  /** Lists the versions in the registry. Rejects with a `RegistryError`. */
+  /** Rejects with a `RegistryError`. */
   readonly versions: (request: ToolRequest) => Promise<readonly string[]>
-  /** Downloads a version and returns its folder. Rejects with a `RegistryError`. */
+  /** Returns the folder. Rejects with a `RegistryError`. */
   readonly download: (soFar: Tools, tool: ToolName, version: string) => Promise<string>
   readonly say: (line: string) => Promise<unknown>
 }
@@ -38,7 +37,7 @@ export async function resolveTools(requests: readonly ToolRequest[], parts: Reso
   }
   const npm = tools.node === undefined || seen.has('npm') ? null : npmFor(tools.node)
   if (npm === null) return tools
-  // If this fails, the release uses the npm of the server on the Node of the server.
+  // If this fails, the release uses the server's npm on the server's Node.
   const request: ToolRequest = { tool: 'npm', range: npm, from: `Node ${tools.node}` }
   const version = await resolveTool(request, tools, { ...parts, say: async () => undefined })
   return version === null ? tools : { ...tools, npm: version }
@@ -120,10 +119,9 @@ function ownVersions({ versions }: OwnTools, tool: ToolName): readonly string[] 
   return versions[tool] ?? []
 }
 
-/** A version of a tool; null for the version of the server. */
+/** Null for the server's version. */
 interface Choice {
   readonly version: string | null
-  /** Sentences for the build log. */
   readonly notes: readonly string[]
 }
 
@@ -187,7 +185,6 @@ const reason = (request: ToolRequest, version: string): string =>
     ? `${titles[request.tool]} ${version} is used, because of ${request.from}.`
     : `${titles[request.tool]} ${version} is used: ${asks(request)}.`
 
-/** States the source of a request and the tool. */
 const asks = ({ tool, range, from }: ToolRequest): string =>
   range === '*' ? `${from} needs ${titles[tool]}` : `${from} asks for ${titles[tool]} ${range}`
 
@@ -228,7 +225,6 @@ export async function locate(
   }
 }
 
-/** Returns the script of a package manager from its package.json. */
 async function scriptIn(folder: string, name: string): Promise<string> {
   const { bin } = await manifestOf(folder)
   const script = typeof bin === 'string' ? bin : bin?.[name]
@@ -253,7 +249,7 @@ async function runnersOf(
   return runners
 }
 
-/** True unless the package of a script excludes a version of Node. */
+/** False when the script's package excludes this version of Node. */
 async function supports(script: string, node: string): Promise<boolean> {
   const { engines } = await manifestOf(dirname(script))
   return engines?.node === undefined || satisfies(node, engines.node)
@@ -277,7 +273,7 @@ async function manifestOf(folder: string): Promise<Manifest> {
   }
 }
 
-/** The last days with security fixes for each major of Node, from its release schedule. */
+/** With security fixes, from Node's release schedule. */
 const lastDays: Readonly<Record<number, string>> = {
   18: '2025-04-30',
   19: '2023-06-01',
@@ -291,7 +287,6 @@ const lastDays: Readonly<Record<number, string>> = {
 }
 const oldestListed = 18
 
-/** Returns a warning for a version of Node without security fixes; null for others. */
 function endOfLife(version: string, now: Date): string | null {
   const major = Number(version.split('.')[0])
   const lastDay = lastDays[major]

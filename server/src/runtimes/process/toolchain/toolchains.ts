@@ -12,13 +12,13 @@ import { folderName, readTools, type Tools, writeTools } from './record.ts'
 import type { ToolRegistry } from './registry.ts'
 import { locate, resolveTools } from './resolve.ts'
 
-/** Gives each release its programs: programs of the server, or downloads that releases share. */
+/** Programs come from the server, or are downloads that releases share. */
 export interface Toolchains {
   /**
-   * Chooses the versions for a release, downloads missing tools, and records the versions.
+   * Chooses, downloads and records versions for a release.
    *
    * @param say writes a line of the build log
-   * @throws RuntimeError when a program is unavailable, or its hash differs from the hash in the app
+   * @throws RuntimeError when a program is unavailable, or its hash differs from the app's
    */
   equip(
     paths: Pick<ReleasePaths, 'toolchain'>,
@@ -26,12 +26,12 @@ export interface Toolchains {
     options: { readonly signal: AbortSignal; readonly say: (line: string) => Promise<unknown> },
   ): Promise<void>
   /**
-   * Returns the folder that comes first on the PATH of a release. Downloads deleted tools again.
+   * Comes first on the release's PATH. Downloads deleted tools again.
    *
    * @throws RegistryError when this is not possible
    */
   binOf(paths: Pick<ReleasePaths, 'toolchain'>): Promise<string>
-  /** Returns this folder and the folders of programs that not all releases share. Throws as `binOf` does. */
+  /** This folder, and the folders of programs that not all releases share. Throws as `binOf` does. */
   programsOf(
     paths: Pick<ReleasePaths, 'toolchain'>,
   ): Promise<{ readonly bin: string; readonly folders: readonly string[] }>
@@ -41,7 +41,7 @@ export interface Toolchains {
 const restoreDeadlineMs = 120_000
 
 interface StoreOptions {
-  /** The folder for downloaded tools. The users of apps can read it. */
+  /** For downloaded tools, readable for apps' users. */
   readonly directory: string
   readonly own: OwnTools
   readonly registry: ToolRegistry
@@ -50,8 +50,9 @@ interface StoreOptions {
 }
 
 /**
- * @param options.bin the folder of the programs of the server
- * @param options.now the current time, which decides whether a version is past its end of life
+ * @param options.bin the server's programs
+ *
+ * @param options.now decides whether a version is past its end of life
  */
 export function createToolchains(
   options: StoreOptions & { readonly bin: string; readonly now?: () => Date },
@@ -79,7 +80,7 @@ export function createToolchains(
         ...{ own, directory, now: now(), say },
         versions: (request) => versionsOf(request, signal),
         async download(soFar, tool, version) {
-          // Recorded before the download, so that the cleanup of caches spares the tool from then on.
+          // Before the download, so that the cleanup of caches spares the tool from then on.
           await writeTools(paths, { ...soFar, [tool]: version })
           return store.download(tool, version, signal)
         },

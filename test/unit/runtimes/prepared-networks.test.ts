@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { type Networks, type Owner, openAhead } from '../../../server/src/runtimes/process/network/networks.ts'
+import { type Networks, type Owner, preparableNetworks } from '../../../server/src/runtimes/process/network/networks.ts'
 
 const app: Owner = { id: 'dep_1', kind: 'app' }
 const build: Owner = { id: 'dep_1', kind: 'build' }
@@ -31,35 +31,35 @@ function noted(fails = false) {
 
 it('a prepared network is opened once, and given only to its owner', async () => {
   const { networks, done } = noted()
-  const ahead = openAhead(networks)
-  ahead.prepare(build)
-  ahead.prepare(app)
-  ahead.prepare(app)
-  expect((await ahead.open(app)).address).toBe('10.0.0.2')
-  expect((await ahead.open({ id: 'dep_2', kind: 'app' })).address).toBe('10.0.0.3')
-  expect((await ahead.open(build)).address).toBe('10.0.0.1')
-  expect((await ahead.open(app)).address).toBe('10.0.0.4')
+  const prepared = preparableNetworks(networks)
+  prepared.prepare(build)
+  prepared.prepare(app)
+  prepared.prepare(app)
+  expect((await prepared.open(app)).address).toBe('10.0.0.2')
+  expect((await prepared.open({ id: 'dep_2', kind: 'app' })).address).toBe('10.0.0.3')
+  expect((await prepared.open(build)).address).toBe('10.0.0.1')
+  expect((await prepared.open(app)).address).toBe('10.0.0.4')
   expect(done).toEqual(['open dep_1.build', 'open dep_1.app', 'open dep_2.app', 'open dep_1.app'])
 })
 
 it('a prepared network that stays unused is removed like others, after it was opened', async () => {
   const { networks, done } = noted()
-  const ahead = openAhead(networks)
-  ahead.prepare(app)
-  await ahead.remove(app)
+  const prepared = preparableNetworks(networks)
+  prepared.prepare(app)
+  await prepared.remove(app)
   expect(done).toEqual(['open dep_1.app', 'remove dep_1.app'])
-  ahead.prepare(build)
-  await ahead.close()
+  prepared.prepare(build)
+  await prepared.close()
   expect(done.slice(2)).toEqual(['open dep_1.build', 'close'])
 })
 
 it('a network that is older than a minute, or could not be opened, is opened again', async () => {
   let now = 0
-  const aged = openAhead(noted().networks, () => now)
+  const aged = preparableNetworks(noted().networks, () => now)
   aged.prepare(app)
   now = 60_000
   expect((await aged.open(app)).address).toBe('10.0.0.2')
-  const failed = openAhead(noted(true).networks)
+  const failed = preparableNetworks(noted(true).networks)
   failed.prepare(app)
   expect((await failed.open(app)).address).toBe('10.0.0.2')
 })
