@@ -80,7 +80,7 @@ export interface Status {
   readonly clusters: readonly ClusterStatus[]
   readonly builds: readonly BuildStatus[]
   readonly apps: readonly AppStatus[]
-  /** Why names and desired states are missing. */
+  /** The reason why names and desired states are missing; `null` after the database was read. */
   readonly unread: string | null
   /** One sentence for each part that should run but does not. */
   readonly problems: readonly string[]

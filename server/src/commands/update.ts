@@ -45,7 +45,7 @@ export function updateCommand(): Command {
     })
 }
 
-/** What npm accepts after `@`. A match is never an option or another package. */
+/** A version or tag that npm accepts after `@`. A match is never an option or the name of another package. */
 const versionPattern = /^[a-z0-9][a-z0-9.+-]{0,99}$/i
 
 function sourceOf(given: readonly string[]): VersionSource {

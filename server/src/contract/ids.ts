@@ -33,7 +33,7 @@ export function isId(kind: IdKind, id: string): boolean {
   return id.startsWith(prefix) && /^[0-7][0-9a-hjkmnp-tv-z]{25}$/.test(id.slice(prefix.length))
 }
 
-/** What `:id` identifies in the paths of each group. */
+/** The kind of resource that `:id` identifies in the paths of each group. */
 const groupKinds: Readonly<Record<Group, IdKind>> = {
   projects: 'project',
   storage: 'file',

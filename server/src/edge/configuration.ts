@@ -33,7 +33,7 @@ const plainPaths = ['/.well-known/acme-challenge/*', '/.well-known/fairlead/*']
 /** One year, in which a browser does not try HTTP again (RFC 6797). */
 const strictTransport = 'max-age=31536000'
 
-/** How long Caddy keeps dialling a gateway or a server that restarts. The request has not been sent yet. */
+/** How long Caddy keeps dialling a gateway or a server that restarts. Nothing of a request has been sent yet. */
 const redialFor = '10s'
 const redialEvery = '100ms'
 

@@ -40,7 +40,7 @@ export interface EdgeOptions {
 
 export interface Ensured {
   readonly record: EdgeRecord
-  /** Why the running Caddy does not match the configuration; `null` when it does. */
+  /** The reason why the running Caddy does not match the configuration; `null` when it does. */
   readonly problem: string | null
 }
 

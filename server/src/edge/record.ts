@@ -24,7 +24,7 @@ const record = z.object({
   admin: z.string(),
 })
 
-/** What a server has written about the Caddy that it started. */
+/** The record that a server has written about a Caddy that it started. */
 export type EdgeRecord = Readonly<z.output<typeof record>>
 
 /** Marks every Caddy of this data directory, in case a server ends before it can write the record. */

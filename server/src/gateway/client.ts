@@ -92,7 +92,7 @@ export interface ClientOptions {
 export function createClient({ call, onRefused, onUncertified, desired }: ClientOptions): GatewayClient {
   const openApps = desired.apps
   const edge = createEdgeClient({ call, onUncertified, desired })
-  /** How often each app was closed. A confirmation from before a close is not remembered. */
+  /** The number of times that each app was closed. Confirmations from before a close are not remembered. */
   const closings = new Map<string, number>()
   let lastTraffic: readonly AppTraffic[] = []
 

@@ -29,7 +29,7 @@ import { type ChangesDependencies, createChanges, type MountOptions, mountOperat
 import { reference } from './reference/reference.ts'
 import { commandPackage } from './static-files.ts'
 
-/** What the API needs after the start of the server. */
+/** Everything that the API needs and that is available only once the server has started. */
 export interface Api extends MountOptions, ChangesDependencies {
   readonly database: Database
   readonly keys: KeyAccess

@@ -1,7 +1,7 @@
 /** A text in bytes, as Latin-1. */
 export interface Pattern {
   readonly text: string
-  /** How many neighbouring characters also belong to the pattern, on each side. */
+  /** The number of neighbouring characters that also belong to the pattern. */
   readonly before: 0 | 1
   readonly after: 0 | 1
 }

@@ -24,10 +24,10 @@ export interface DataDirectory {
   /** Programs that apps ask for in specific versions, such as another Node. */
   readonly tools: string
   readonly apps: string
-  /** How far the output of each container was read. */
+  /** The position up to which the output of each container was read. */
   readonly containers: string
   readonly pulls: string
-  /** What builds of Dockerfiles keep, one folder for each app. */
+  /** Layers and caches of builds of Dockerfiles, one folder for each app. */
   readonly imageBuilds: string
   readonly gateway: string
   /** Of deployments, readable only for the server. */

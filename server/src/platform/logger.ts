@@ -64,7 +64,7 @@ export interface LineWriterOptions {
 
 interface Entry {
   readonly bytes: Buffer
-  /** How many lost lines this line reports; 0 for a line of the log. */
+  /** The number of lost lines that this line reports; 0 for a line of the log. */
   readonly missing: number
 }
 

@@ -20,7 +20,7 @@ export interface Runtime {
 }
 
 export interface Capabilities {
-  /** What builds and apps can do but should not; null when they are isolated. */
+  /** Tells what builds and apps can do but should not; null when they are isolated. */
   readonly warning: string | null
   /** `attach` can give a command a terminal. */
   readonly terminal: boolean
@@ -162,15 +162,16 @@ export interface Handle {
   readonly data: Readonly<Record<string, string | number>>
   /** Such as `worker.2`; absent for `web.1`. No runtime needs it. */
   readonly process?: string
-  /** Where its output begins in the log, in bytes: the lines before are from an earlier instance. Absent for 0. */
+  /** The byte position of its first output in the log: an earlier instance wrote the lines before. Absent for 0. */
   readonly logFrom?: number
   /** The release's `rotations` at the start. Absent for 0. */
   readonly rotations?: number
 }
 
 /**
- * Where the gateway connects. A static site without a process has the absolute path of its folder, without links, and
- * the gateway answers from the folder; with `fallback`, a page answers for paths without a file.
+ * An address for connections from the gateway. For a static site without a process, it is the absolute path of its
+ * folder, without links, and the gateway answers from the folder; with `fallback`, a page answers for paths without a
+ * file.
  */
 export type Endpoint =
   | { readonly host: string; readonly port: number }
@@ -292,7 +293,7 @@ export interface Inventory {
   readonly apps: readonly { readonly id: string; readonly releases: readonly string[] }[]
   /** Something of them runs, or has ended but remains. */
   readonly running: ReadonlySet<string>
-  /** How many instances of each have a process or a container, starting ones included. */
+  /** The number of instances of each of these releases with a process or a container, also of starting instances. */
   readonly instances: ReadonlyMap<string, number>
 }
 

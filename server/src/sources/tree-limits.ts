@@ -6,7 +6,7 @@ const deepest = 100
 const longestPath = 2_000
 const entryBytes = 4_096
 
-/** What a listing of a commit says, besides its size. */
+/** The results of a commit's listing, without its size. */
 export interface TreeSummary {
   readonly submodules: ReadonlyMap<string, string>
   readonly hasGitmodules: boolean

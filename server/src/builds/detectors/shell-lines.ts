@@ -1,4 +1,4 @@
-/** What a line finally runs, behind all wrappers and scripts. */
+/** A program that a line finally runs, behind all wrappers and scripts. */
 export interface Program {
   /** Without folders and extensions, such as `vite`. */
   readonly name: string
@@ -6,7 +6,7 @@ export interface Program {
   readonly written: readonly string[]
   /** The given line, or the line of a script. */
   readonly line: string
-  /** Where its words begin in the line, without wrappers. */
+  /** The offset of its words in that line, without wrappers. */
   readonly from: number
   readonly to: number
   /** The calling lines run nothing else, so that `line` may replace them. */

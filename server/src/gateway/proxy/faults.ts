@@ -1,4 +1,4 @@
-/** What may be logged of an error. An error of the HTTP parser carries raw bytes of an answer, too. */
+/** The part of an error that may be logged. An error of the HTTP parser also carries the raw bytes of an answer. */
 export interface Fault {
   readonly code: string | undefined
   readonly message: string

@@ -9,7 +9,7 @@ export interface DnsServer {
   readonly port: number
 }
 
-/** How to set the DNS records that prove control of a wildcard name (ACME's DNS-01). */
+/** The way to set the DNS records that prove control of a wildcard name (ACME's DNS-01). */
 export type DnsUpdates =
   /** RFC 2136 by `nsupdate`, signed with the file's TSIG key. */
   | { readonly kind: 'nsupdate'; readonly server: string; readonly port: number; readonly keyFile: string }

@@ -4,7 +4,7 @@ import { plansFile } from '../plans.ts'
 import { type EdgeSet, edgeOrigin } from './edge.ts'
 import { hostname, list, networks, origin, port, postgresUrl, range, seconds, slug, text } from './values.ts'
 
-/** Where the server may make control groups; see `parseHierarchy`. */
+/** The place where the server may make control groups, `none` for nowhere: see `parseHierarchy`. */
 export type CgroupPlace = 'none' | 'top' | 'delegated' | `${string}.service`
 
 const cgroupPlace = z.custom<CgroupPlace>(

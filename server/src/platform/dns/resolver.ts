@@ -96,8 +96,8 @@ export interface Resolution {
   /** The seconds for which the recursive server may still cache its data about the first name. */
   readonly ttl: number
   /**
-   * Why it failed: `timeout`, `unreachable` or `malformed` when no server answered; `dnssec` when records have invalid
-   * signatures; otherwise the rcode, such as `SERVFAIL`.
+   * The reason of `failed`: `timeout`, `unreachable` or `malformed` when no server gave an answer; `dnssec` when
+   * records exist, but their signatures are invalid; otherwise the rcode, such as `SERVFAIL`.
    */
   readonly failure: string | null
 }

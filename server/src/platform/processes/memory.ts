@@ -5,7 +5,7 @@ import { isShortage, list, read, readLink } from './stat.ts'
 export interface MachineMemory {
   /** Without a file on a disk: private and shared memory of processes, files in memory, page tables, and swap. */
   readonly used: number
-  /** What processes can still get without swapping, as an estimate. */
+  /** An estimate of the memory that processes can still get without swapping. */
   readonly available: number
   readonly total: number
 }

@@ -3,7 +3,7 @@ import { lstat, readdir, readlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { memoryFolders } from '../processes.ts'
 
-/** What a command sees besides the system and its own processes. All paths are absolute. */
+/** The folders that a sandboxed command sees besides the system and its own processes. All paths are absolute. */
 export interface SandboxView {
   readonly system?: readonly SystemPart[]
   /** Readable; missing paths are ignored. */
@@ -239,8 +239,8 @@ const folders = [
 ]
 
 /**
- * What programs need. Other programs keep passwords in the rest of /etc, and not always in files that only they can
- * read.
+ * The part of /etc that programs need. The rest stays out, because other programs of the machine keep passwords there,
+ * and not always in files that only they can read.
  */
 const etc = {
   names: ['gai.conf', 'group', 'host.conf', 'hosts', 'networks', 'nsswitch.conf', 'passwd', 'protocols', 'resolv.conf'],

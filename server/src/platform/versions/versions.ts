@@ -123,7 +123,7 @@ export const versionDescription = z.object({
   version: z.string(),
   migrations: z.array(z.object({ name: z.string(), oldestServer: z.string().optional() })),
   settings: z.array(z.string()),
-  /** Why it could not start here, such as a setting that it does not know. */
+  /** The reasons why it could not start here, such as a setting that it does not know. */
   problems: z.array(z.string()),
 })
 

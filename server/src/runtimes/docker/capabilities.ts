@@ -15,7 +15,7 @@ export interface EngineInfo {
   readonly CpuCfsQuota: boolean
   readonly SecurityOptions: readonly string[] | null
   readonly LiveRestoreEnabled: boolean
-  /** Where the engine keeps images and containers. */
+  /** The folder with the images and containers of the engine. */
   readonly DockerRootDir: string
 }
 

@@ -14,7 +14,7 @@ interface Service {
   readonly port: number
 }
 
-/** What apps and builds may reach besides the internet. */
+/** The addresses that apps and builds may connect to, in addition to the internet. */
 export interface Reach {
   /** Reached at 127.0.0.1, as without a separate network. */
   readonly loopback: readonly PortRange[]
@@ -128,7 +128,7 @@ const one = (port: number): PortRange => ({ from: port, to: port })
 
 export interface Resolver {
   readonly named: string
-  /** Where requests go; loopback when the resolver runs on this machine. */
+  /** The destination of requests; loopback when the resolver runs on this machine. */
   readonly address: string
 }
 

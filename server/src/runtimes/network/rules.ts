@@ -12,7 +12,7 @@ export interface Policy {
   readonly mirrors: readonly Address[]
 }
 
-/** How a range's networks are built. */
+/** The construction of the networks of a range. */
 export type Medium =
   /** Each network has one member and a separate interface. */
   | 'links'
@@ -165,7 +165,7 @@ function inputChain(own: string, network: string, { reach, resolvers }: Policy, 
 
 const bridgeMember = 'iifname . ip saddr'
 
-/** How rules differ between networks with one member and with several. */
+/** The differences between the rules for networks with one member and for networks with several. */
 const mediums: Readonly<Record<Medium, MediumRules>> = {
   links: {
     member: 'iifname',

@@ -16,7 +16,7 @@ export interface LocalInstance {
   readonly boot?: string
   /** `PORT`. */
   readonly port: number
-  /** Where the app listens and is served; missing where it is `port`. */
+  /** The port on which the app listens and is served; missing where it is `port`. */
   readonly servedPort?: number
   /** IPv4; missing when the instance shares the machine's network. */
   readonly address?: string

@@ -11,7 +11,7 @@ import {
 import { importNameOf, type Modules, modulesOf } from './modules.ts'
 import { env, packagesOf } from './packages.ts'
 
-/** How a Python app starts, and what the start needs besides the app's packages. */
+/** How a Python app starts, and what the start needs besides the packages of the app. */
 export interface PythonStart {
   /** Null when no start is known; `advice` then explains what to do. */
   readonly command: Command | null

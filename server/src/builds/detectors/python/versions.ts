@@ -11,7 +11,7 @@ interface Asked {
 
 export interface ChosenPython {
   readonly program: string
-  /** What uv installs, if uv creates the environment. */
+  /** The version that uv installs, if uv creates the environment. */
   readonly brought?: string
   readonly notes: readonly string[]
 }

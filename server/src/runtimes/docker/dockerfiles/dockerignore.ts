@@ -123,7 +123,7 @@ function closure(tokens: readonly Token[], from: readonly number[]): Set<number>
   return states
 }
 
-/** How many tokens each kind can skip without a character. */
+/** The number of tokens that each kind can skip without a character. */
 const skipped: Readonly<Partial<Record<Token['kind'], number>>> = { many: 1, deep: 1, folders: 2 }
 
 function after(token: Token, state: number, character: string): number[] {

@@ -7,7 +7,7 @@ import type { Reach } from '../../network/reach.ts'
 import { inputPath, runTool, type Tools } from '../../network/tools.ts'
 import { containerRules } from './inside-rules.ts'
 
-/** What this machine adds to the engine's networks: rules on the host and inside each network. */
+/** The part of container networks that this machine adds to the engine: rules on the host and inside each network. */
 export interface HostNetwork {
   /**
    * Connects a bridge to the services on the host's loopback, and restores the host's rules if another program has

@@ -20,7 +20,8 @@ export function containerRules(gateway: string, { reach, services }: Pick<Policy
     'chain prerouting { type nat hook prerouting priority dstnat; policy accept;',
     `ip saddr != ${gateway} accept`,
     'iifname "lo" accept',
-    // Whether it listens on this address or on all, a program gets the connections to it.
+    // A program that listens on the destination gets the connection, whether it listens on this address or on all
+    // addresses.
     'meta l4proto tcp socket wildcard { 0, 1 } accept',
     'meta l4proto tcp dnat ip to 127.0.0.1',
     '}',

@@ -64,7 +64,7 @@ export function createProjectNames({ neighbours, folder, containersOf, fence }: 
   }
 }
 
-/** Where processes and containers of projects do not reach each other. */
+/** Used where the processes and the containers of projects do not reach each other. */
 export const noProjectNames: ProjectNames = {
   open: async () => null,
   refresh: async () => undefined,

@@ -18,7 +18,7 @@ import {
 import { type PastaNetworksOptions, type PastaTools, tryPastaNetworks } from '../network/pasta-networks.ts'
 import { buildsFolder, groupName, placeOfBuilds, readHierarchy, yieldingName } from './groups.ts'
 
-/** What this machine has for confinement; `null` for missing parts. */
+/** The confinement features of this machine; `null` for missing features. */
 export interface HostCapabilities {
   readonly cgroups: Cgroups | null
   readonly builds: Cgroups | null

@@ -15,7 +15,7 @@ import { unitOfGroup } from './groups.ts'
 import { exceededLimit, groupLimits, type Kind, kinds, prlimitArguments } from './limits.ts'
 import { createMemoryWatch, type MemoryWatch } from './memory-watch.ts'
 
-/** How a command starts: it enters a network, joins groups and a sandbox, and drops the server's rights. */
+/** The way to start a command: it enters a network, joins groups and a sandbox, and drops the rights of the server. */
 export interface Entry {
   /** A command prefix that enters a network. It needs the server's rights. */
   readonly network: readonly string[]
@@ -38,7 +38,7 @@ export interface Entry {
  * may also name one of them.
  */
 export interface Confinement {
-  /** What builds and apps can do but should not; null when they are isolated. */
+  /** Tells what builds and apps can do here but should not; null when they are isolated. */
   readonly warning: string | null
   /** Commands see other folders than the machine has, and links between them. */
   readonly showsFolders: boolean

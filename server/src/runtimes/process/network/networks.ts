@@ -39,7 +39,7 @@ export interface Networks {
   introduce(network: Network, project: Pick<Member, 'projectId' | 'name'>): Promise<Network>
   /** Has the file `hosts` for a project's apps; null where they cannot reach each other. */
   hostsOf(projectId: string): string | null
-  /** Which containers the apps reach; null where networks have no addresses. */
+  /** Sets which containers the apps reach; null where networks have no addresses. */
   readonly neighbours: Neighbours | null
   enterThatOf(pid: number): string[]
   /**

@@ -17,7 +17,7 @@ export interface Programs {
   readonly tools: string
   /** For all builds and apps: the first folder of PATH, Node and the package managers. */
   readonly shared: readonly string[]
-  /** What the programs read besides the system's files. */
+  /** All files that the programs read in addition to the system files. */
   readonly paths: readonly string[]
 }
 
@@ -81,7 +81,10 @@ export interface OwnTools {
 
 export interface PrepareBinOptions extends Omit<OwnTools, 'versions'> {
   readonly directory: string
-  /** What runs a package manager, by its path: null for a native program; a missing entry means `node`. */
+  /**
+   * The programs that run package managers, by the path of the package manager: null for a native program; a missing
+   * entry means `node`.
+   */
   readonly runners?: Readonly<Record<string, string | null>>
   readonly bun?: string
   readonly deno?: string
