@@ -8,24 +8,22 @@ export const route = {
   'projects.greet': { method: 'GET', path: '/projects/:project_id/greeting', access: 'projects:read', status: 200 },
 } as const satisfies Record<string, Route>
 
-const language = z.enum(['en', 'de'])
-
 export const declaration = {
   'projects.greet': {
     summary: 'Greet a project',
     description: 'Returns a greeting with the name of the project.',
-    query: z.object({ language: language.default('en') }),
+    query: z.object({ language: z.enum(['en', 'de']).default('en') }),
     response: z.object({ greeting: z.string() }),
   },
 } as const satisfies Record<string, Declaration>
 
-const words = { en: 'Hello', de: 'Hallo' } as const
-
 interface Call {
   readonly project: TenantProject
-  readonly query: { readonly language: z.output<typeof language> }
+  readonly query: z.output<(typeof declaration)['projects.greet']['query']>
 }
 
-export const handler = {
-  'projects.greet': async ({ project, query }: Call) => ({ greeting: `${words[query.language]}, ${project.name}!` }),
+export const handler: { 'projects.greet': (call: Call) => Promise<{ greeting: string }> } = {
+  'projects.greet': async ({ project, query }) => ({
+    greeting: `${query.language === 'de' ? 'Hallo' : 'Hello'}, ${project.name}!`,
+  }),
 }
