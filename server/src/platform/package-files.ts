@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 
@@ -11,6 +12,9 @@ if (manifest === undefined) throw new Error('the package of the server is incomp
 
 /** The folder of this package. */
 export const ownRoot = dirname(manifest)
+
+/** The version of this package. */
+export const { version: ownVersion } = JSON.parse(readFileSync(manifest, 'utf8')) as { readonly version: string }
 
 /** Returns the path of a file that is published as it is. */
 export const assetFile = (path: string): string => join(ownRoot, 'assets', path)
