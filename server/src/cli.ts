@@ -3,7 +3,7 @@ import { run } from './commands/client/main.ts'
 import { addLazily } from './commands/lazy-program.ts'
 import { commands } from './commands/table.ts'
 import { nameSourceLines } from './platform/source-lines.ts'
-import { ownVersion } from './platform/versions/versions.ts'
+import { ownVersion } from './platform/package-files.ts'
 
 nameSourceLines()
 const program = new Command('fairlead')

@@ -11,7 +11,7 @@ import { stopCommand } from '../../server/src/commands/stop.ts'
 import { trustCommand } from '../../server/src/commands/trust.ts'
 import { updateCommand } from '../../server/src/commands/update.ts'
 import { usersCommand } from '../../server/src/commands/users.ts'
-import { ownVersion } from '../../server/src/platform/versions/versions.ts'
+import { ownVersion } from '../../server/src/platform/package-files.ts'
 import type { CommandResult } from './process.ts'
 
 /** All commands that end by themselves. The users' command has only the commands that it shares with the server's. */

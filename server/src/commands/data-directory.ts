@@ -7,7 +7,7 @@ import { dataDirectoryAt } from '../platform/data-directory.ts'
 import { exists } from '../platform/files.ts'
 import { findHolder } from '../platform/postgres/postmaster.ts'
 import { installedSettings, serverUnitName } from '../platform/service-manager/units.ts'
-import { ownRoot } from '../platform/versions/versions.ts'
+import { ownRoot } from '../platform/package-files.ts'
 import { CommandError } from './client/command-error.ts'
 
 /**

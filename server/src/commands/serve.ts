@@ -10,6 +10,7 @@ import { type Config, loadConfig } from '../platform/config.ts'
 import { dataDirectoryAt } from '../platform/data-directory.ts'
 import { handOver, receiveTakeover, type Successor, successorOption, type Takeover } from '../platform/handover.ts'
 import { type Logger, openLog } from '../platform/logger.ts'
+import { ownRoot, ownVersion } from '../platform/package-files.ts'
 import { closeInheritedDescriptors } from '../platform/processes.ts'
 import { connectServiceManager } from '../platform/service-manager/notify.ts'
 import { finishTransfersMs, StopRequest, type StopScope, scopeOf } from '../platform/shutdown.ts'
@@ -17,8 +18,6 @@ import {
   currentLink,
   describeVersion,
   type InstalledVersion,
-  ownRoot,
-  ownVersion,
   programOf,
   versionAt,
 } from '../platform/versions/versions.ts'

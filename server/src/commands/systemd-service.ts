@@ -37,7 +37,8 @@ import {
 } from '../platform/service-manager/units.ts'
 import { clusterUser, isRoot } from '../platform/state.ts'
 import type { OsUser } from '../platform/users.ts'
-import { currentLink, ownRoot, versionAt } from '../platform/versions/versions.ts'
+import { ownRoot } from '../platform/package-files.ts'
+import { currentLink, versionAt } from '../platform/versions/versions.ts'
 import { telling } from './client/wait.ts'
 import { CommandError } from './shared.ts'
 

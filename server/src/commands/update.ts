@@ -3,13 +3,8 @@ import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { type Config, ConfigError, knownSettings, loadConfig } from '../platform/config.ts'
 import type { UpdateResult, Updater, VersionSource } from '../platform/versions/update.ts'
-import {
-  describeCommandName,
-  ownRoot,
-  ownVersion,
-  type VersionChange,
-  type VersionDescription,
-} from '../platform/versions/versions.ts'
+import { ownRoot, ownVersion } from '../platform/package-files.ts'
+import { describeCommandName, type VersionChange, type VersionDescription } from '../platform/versions/versions.ts'
 import { telling } from './client/wait.ts'
 import { chosenDirectory } from './data-directory.ts'
 import { handOver, serversOf } from './reload.ts'

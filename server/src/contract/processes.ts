@@ -33,7 +33,7 @@ const processes = z.object({
       asked: z
         .int()
         .nullable()
-        .describe("The number that `processes.scale` has set; `null` for the repository's number or the default."),
+        .describe("The number that `processes.update` has set; `null` for the repository's number or the default."),
       memory_mb: z.number().describe('The memory limit of each instance, in 10⁶ bytes.'),
       cpus: z.number().describe('The most CPU time of each.'),
       running: z.array(instance).describe('The instances there are.'),

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 
@@ -10,6 +11,8 @@ const manifest = findPackageJSON(import.meta.url)
 if (manifest === undefined) throw new Error('the package of the server is incomplete: it has no package.json')
 
 export const ownRoot = dirname(manifest)
+
+export const { version: ownVersion } = JSON.parse(readFileSync(manifest, 'utf8')) as { readonly version: string }
 
 export const assetFile = (path: string): string => join(ownRoot, 'assets', path)
 

@@ -9,7 +9,7 @@ import type { Logger } from '../logger.ts'
 import { bootId, inspectProcess } from '../processes.ts'
 import type { StopScope } from '../shutdown.ts'
 import { chooseSocketFolder, makePrivateDirectory } from '../socket-folder.ts'
-import { ownVersion } from '../versions/versions.ts'
+import { ownVersion } from '../package-files.ts'
 import {
   ControlError,
   controlHost,

@@ -1,10 +1,8 @@
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { readdir, readFile, readlink, realpath, rename, rm, stat, symlink } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { z } from 'zod'
 import { newestMigration, oldestServerAfter } from '../migrations/schema.ts'
-import { ownRoot } from '../package-files.ts'
 import { unlessShort } from '../processes/stat.ts'
 import { lastLines } from '../programs.ts'
 import { makePassableDirectory } from '../reachable-files.ts'
@@ -196,9 +194,3 @@ const tableOf = ({ migrations }: VersionDescription) =>
       { up: async () => undefined, ...(oldestServer === undefined ? {} : { oldestServer }) },
     ]),
   )
-
-export { ownRoot }
-
-export const { version: ownVersion } = JSON.parse(readFileSync(`${ownRoot}/package.json`, 'utf8')) as {
-  readonly version: string
-}
