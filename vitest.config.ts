@@ -27,13 +27,22 @@ process.env['TEST_RUN'] ??= randomBytes(3).toString('hex')
 const endLeftovers = 'test/harness/end-leftovers.ts'
 const globalSetup = [endLeftovers, 'test/harness/global-setup.ts']
 
+const expect = { poll: { timeout: 30_000 } }
+/** Each look costs a request, a command or a walk through all processes, and what it waits for takes seconds. */
+const patient = { poll: { ...expect.poll, interval: 100 } }
+
 /** The levels of tests, see docs/testing.md. Each is a folder and a project. The first three run together. */
 const levels = [
   { name: 'processes', groupOrder: 0, globalSetup },
   { name: 'api', groupOrder: 0, globalSetup, isolate: false },
   { name: 'unit', groupOrder: 0, globalSetup: [endLeftovers], isolate: false },
-  { name: 'system', groupOrder: 1, globalSetup: [...globalSetup, 'test/harness/dashboard/global-setup.ts'] },
-  { name: 'long', groupOrder: 2, globalSetup },
+  {
+    name: 'system',
+    groupOrder: 1,
+    globalSetup: [...globalSetup, 'test/harness/dashboard/global-setup.ts'],
+    expect: patient,
+  },
+  { name: 'long', groupOrder: 2, globalSetup, expect: patient },
 ]
 
 export default defineConfig({
@@ -44,7 +53,7 @@ export default defineConfig({
     // A slow machine must not fail a test.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    expect: { poll: { timeout: 30_000 } },
+    expect,
     projects: levels.map(({ groupOrder, ...level }) => ({
       extends: true as const,
       test: { include: [`test/${level.name}/**/*.test.ts`], sequence: { groupOrder }, ...level },

@@ -5,12 +5,14 @@ import { findProcesses } from '../../server/src/platform/processes.ts'
 
 type Detail = ResponseBody<'deployments.get'>
 
-/** Polls a deployment until it is no longer building. */
+const pauses = { firstMs: 25, factor: 1.25, mostMs: 250 }
+
+/** Polls a deployment until it is no longer building. The pauses grow, because each request takes time from the build. */
 export async function settled(client: Client, projectId: string, id: string): Promise<Detail> {
-  for (;;) {
+  for (let pauseMs = pauses.firstMs; ; pauseMs = Math.min(pauseMs * pauses.factor, pauses.mostMs)) {
     const deployment = await client.deployments.get({ params: { project_id: projectId, id } })
     if (deployment.status !== 'building') return deployment
-    await sleep(50)
+    await sleep(pauseMs)
   }
 }
 

@@ -115,7 +115,7 @@ export async function untilAlone(dataDirectory: string, deploymentId: string): P
       .filter((id) => processes.has(id))
     if (left.length === 1 && left[0] === deploymentId) return
     if (performance.now() > deadline) throw new Error(`old releases still run: ${left.join(', ')}`)
-    await sleep(50)
+    await sleep(200)
   }
 }
 

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { cp, mkdir, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
@@ -16,14 +17,15 @@ export interface Repository extends AsyncDisposable {
   git(...args: string[]): Promise<string>
 }
 
-/** Folders of repositories by their files. The folders remain until the run ends. */
+/** Folders of repositories by the folder around them and by their files. The folders remain until the run ends. */
 const made = new Map<string, Promise<string>>()
 
 /** Makes a git repository with these files on the branch `main`. */
 export async function repository(files: Readonly<Record<string, string>>): Promise<Repository> {
   const directory = await temporaryDirectory()
   const opened = repositoryIn(directory.path)
-  const key = JSON.stringify(files)
+  // Each benchmark has a folder for temporary files, and removes it.
+  const key = JSON.stringify([tmpdir(), files])
   const template = made.get(key) ?? makeTemplate(files)
   made.set(key, template)
   // A copy takes a fraction of the time of four git processes.

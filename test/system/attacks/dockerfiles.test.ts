@@ -41,10 +41,11 @@ reach() { timeout 5 bash -c "echo > /dev/tcp/$2/$3" 2> /dev/null && echo "reache
 gateway=$(while read -r _ to via _; do
   [ "$to" = 00000000 ] && echo "$((16#\${via:6:2})).$((16#\${via:4:2})).$((16#\${via:2:2})).$((16#\${via:0:2}))"
 done < /proc/net/route)
-reach public PUBLIC 80
-reach private PRIVATE 80
-reach metadata METADATA 80
-for address in $gateway 127.0.0.1 OWN; do reach "machine at $address" $address PORT; done
+reach public PUBLIC 80 &
+reach private PRIVATE 80 &
+reach metadata METADATA 80 &
+for address in $gateway 127.0.0.1 OWN; do reach "machine at $address" $address PORT & done
+wait
 for path in /run /var/run /run/fairlead /run/docker /proc/1/root/run; do
   for name in "$path"/*; do [ -S "$name" ] && echo "found $name"; done
 done

@@ -8,8 +8,13 @@ import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
 let projectId: string
+/** It takes 20 seconds, so it is built beside the other tests. */
+let silent: Promise<{ readonly id: string; readonly project: string }>
 beforeAll(async () => {
   server = await testServer()
+  silent = deployedSilently()
+  // The last test awaits it; until then a rejection must not be unhandled.
+  silent.catch(() => undefined)
 })
 beforeEach(async () => {
   projectId = (await server.client.projects.create({ body: { name: 'kinds' } })).id
@@ -39,23 +44,24 @@ async function running(files: Readonly<Record<string, string>>, variables?: Reco
   return url
 }
 
-const buildLog = async (id: string): Promise<string> =>
-  (await server.client.deployments.logs({ params: { project_id: projectId, id }, query: { stream: 'build' } })).text()
+const buildLog = async (id: string, project_id = projectId): Promise<string> =>
+  (await server.client.deployments.logs({ params: { project_id, id }, query: { stream: 'build' } })).text()
 
 const read = async (url: string): Promise<string> => (await fetch(url)).text()
 
 const httpServer = (answer: string) =>
   `require('node:http').createServer((request, response) => { ${answer} }).listen(process.env.PORT)\n`
 
-it('a silent build is reported repeatedly, with the running command', async () => {
-  const silent = "setTimeout(() => process.stdout.write('made\\n'), 20_000)"
-  const { id } = await deployed({
+async function deployedSilently(): Promise<{ readonly id: string; readonly project: string }> {
+  const { id: project } = await server.client.projects.create({ body: { name: 'silent' } })
+  await using app = await repository({
     'fairlead.json': JSON.stringify({ build: ['node', 'build.js'], start: ['node', 'server.js'] }),
-    'build.js': silent,
+    'build.js': "setTimeout(() => process.stdout.write('made\\n'), 20_000)",
     'server.js': httpServer('response.end()'),
   })
-  expect(await buildLog(id)).toMatch(/^\$ node build\.js\nStill running node build\.js \(1\d s\)\.\nmade\n/m)
-})
+  const { id } = await deployAndSettle(server.client, project, { name: 'silent', git_url: app.url })
+  return { id, project }
+}
 
 describe('a Node app', () => {
   it('runs in a workspace of pnpm, and its next build downloads nothing again', async () => {
@@ -176,4 +182,9 @@ describe('a fairlead.json', () => {
     })
     expect(await read(url)).toBe('api')
   })
+})
+
+it('a silent build is reported repeatedly, with the running command', async () => {
+  const { id, project } = await silent
+  expect(await buildLog(id, project)).toMatch(/^\$ node build\.js\nStill running node build\.js \(1\d s\)\.\nmade\n/m)
 })

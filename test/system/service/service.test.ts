@@ -83,7 +83,9 @@ describe.skipIf(reason !== null)('the service', () => {
 
   it('is installed by one command, which returns when the server is ready', async () => {
     const { code, stdout, stderr } = await machine.fairlead(['service', 'install', '--without-isolation'])
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    // A busy machine takes longer than the pause before these lines.
+    const waits = /^(fairlead: Still starting the service \(\d+ s\)\.\n)*$/
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(waits) })
     expect(stdout).toContain(`Fairlead runs on ${url}`)
     expect(await answerOf(`${url}/readyz`)).toContain('"ready"')
     expect(await property('StatusText')).toBe(`Ready on ${url}`)
