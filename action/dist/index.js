@@ -30974,7 +30974,7 @@ function readLine(text, start) {
     }
     const declared = line.slice(0, equals).trim();
     const name = declared.replace(/^export\s+/, '');
-    // An invalid name may be part of a secret, such as a line of base64, so the message does not quote it.
+    // An invalid name may be part of a secret, such as a line of base64, so it is not quoted.
     if (!validName.test(name)) {
         return { end, problem: 'has no valid name before "="; use letters, digits and underscores, and no digit first' };
     }
@@ -30982,18 +30982,17 @@ function readLine(text, start) {
     const fromQuote = rest.trimStart();
     if (/^["'`]/.test(fromQuote))
         return readQuoted(text, end - fromQuote.length, name);
-    // A "#" starts a comment only after white space; otherwise it belongs to the value, as in "#ff0000".
+    // A "#" belongs to the value unless white space precedes it, as in "#ff0000".
     const value = rest.replace(/\s#[\s\S]*$/, '').trim();
     return { end, name, value };
 }
-/** For each opening quote: the value including the closing quote, and the name of the quote in messages. */
+/** For each opening quote: the value with the closing quote, and the quote's name. */
 const quotes = {
     '"': { content: /([^"\\]*(?:\\[\s\S][^"\\]*)*)"/y, label: 'double quote' },
     "'": { content: /([^']*)'/y, label: 'single quote' },
     '`': { content: /([^`]*)`/y, label: 'backtick' },
 };
 const escapes = { n: '\n', r: '\r', t: '\t' };
-/** Reads the value whose opening quote is at `start`. */
 function readQuoted(text, start, name) {
     const double = text[start] === '"';
     const { content, label } = quotes[text[start] ?? ''];
@@ -34807,7 +34806,6 @@ const lowercaseKeys = (obj) => Object.keys(obj).reduce((c, k) => ((c[k.toLowerCa
 
 /** True for operations that accept an idempotency key, by the rule of the server. */
 const takesKey = ({ method, upload, waits }) => method === 'POST' && !upload && !waits;
-/** Creates one method for each route of a table, by group and verb. The caller adds the types. */
 function createMethods(table, options) {
     const baseUrl = options.baseUrl.replace(/\/+$/, '');
     const send = options.fetch ?? fetch;
@@ -34815,7 +34813,7 @@ function createMethods(table, options) {
     const request = async (route, url, input) => {
         const key = takesKey(route) ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined;
         let uncertain = false;
-        // Aborted when there is no key: the key function has already retried.
+        // Aborted without a key: the key function has retried before.
         const withoutKey = new AbortController();
         const signal = AbortSignal.any([withoutKey.signal, ...(input.signal === undefined ? [] : [input.signal])]);
         const attempt = async () => {
@@ -34830,11 +34828,11 @@ function createMethods(table, options) {
             uncertain = before || response.status >= 500;
             return { response, text };
         };
-        // Uploads are not repeated: they have no idempotency key, and their body may be a consumed stream.
+        // Uploads are not repeated: they have no idempotency key, and a stream may be consumed.
         const onRetry = (failed) => options.onRetry?.('error' in failed ? failed.error : readError(failed.response, failed.text ?? ''));
         const answered = await withRetries({ most: route.upload ? 0 : retries, onRetry }, attempt, signal);
         const { response, text = '' } = answered;
-        // A 404 on a repeated DELETE means that an earlier attempt, whose answer was lost, has succeeded.
+        // A 404 on a repeated DELETE means that an earlier attempt succeeded and its answer was lost.
         const deleted = route.method === 'DELETE' && uncertain && response.status === 404;
         if (!response.ok && !deleted)
             throw readError(response, text);
@@ -34879,7 +34877,7 @@ function requestInit(route, input, apiKey, key) {
         headers.set('authorization', `Bearer ${apiKey}`);
     if (key !== undefined)
         headers.set('idempotency-key', key);
-    // The media type of a form includes the boundary, which `fetch` chooses.
+    // `fetch` adds the boundary of a form.
     if (type !== undefined && type !== 'multipart/form-data')
         headers.set('content-type', type);
     return {
@@ -34891,7 +34889,7 @@ function requestInit(route, input, apiKey, key) {
         redirect: 'manual',
     };
 }
-/** Returns path and query. Throws a `TypeError` on a parameter that would change the path: empty, `.` or `..`. */
+/** Throws a `TypeError` for a parameter that would change the path: empty, `.` or `..`. */
 function target(route, { params = {}, query = {} }) {
     const path = route.path.replace(/:(\w+)/g, (_, name) => {
         const value = params[name] ?? '';
@@ -34902,7 +34900,7 @@ function target(route, { params = {}, query = {} }) {
     const given = Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [[name, String(value)]]);
     return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
 }
-/** Returns the URL of the next page. Only the query of the link is used, so that the key goes to no other host. */
+/** Uses only the query of the link, so that the key goes to no other host. */
 function nextPage(response, current) {
     const link = /<([^>]*)>; *rel="?next"?/.exec(response.headers.get('link') ?? '')?.[1];
     if (link === undefined)
@@ -34910,7 +34908,7 @@ function nextPage(response, current) {
     const query = link.includes('?') ? link.slice(link.indexOf('?')) : '';
     return current.replace(/\?.*$/, '') + query;
 }
-/** Parses a JSON answer. Throws an `ApiError` when it is not JSON. */
+/** Throws an `ApiError` when the answer is not JSON. */
 function readJson(text, response) {
     try {
         return JSON.parse(text);
@@ -34927,7 +34925,7 @@ function readError(response, text) {
         }
     }
     catch {
-        // The answer is not from this API: a proxy's error page, or another server.
+        // A proxy's error page, or another server.
     }
     return foreignAnswer(response);
 }
@@ -34948,7 +34946,7 @@ function isProblem(value) {
 function requestIdOf(response) {
     return response.headers.get('x-request-id') ?? undefined;
 }
-/** The longest accepted `Retry-After`. The client does not retry after a longer one. */
+/** The client gives up on a longer `Retry-After`. */
 const longestRetryAfterMs = 60_000;
 const longestBackOffMs = 15_000;
 const firstWaitMs = 500;
@@ -34960,7 +34958,7 @@ async function withRetries({ most, onRetry }, attempt, signal) {
     for (let made = 0;; made++) {
         const last = made >= most;
         const answered = await attempt().catch((error) => {
-            // No answer: repeat, unless the caller aborted.
+            // Without an answer: repeat, unless the caller aborted.
             if (last || signal?.aborted)
                 throw error;
             onRetry?.({ error });
@@ -34982,7 +34980,7 @@ function backOffMs(made) {
 function isTemporary(status) {
     return status === 429 || status >= 500;
 }
-/** RFC 9110 §10.2.3: seconds, or a date. */
+/** Seconds, or a date (RFC 9110 §10.2.3). */
 function retryAfterMs(value) {
     if (value === null)
         return undefined;
@@ -35567,7 +35565,7 @@ function createClient(options) {
 /* harmony export */   px: () => (/* binding */ errorStatuses)
 /* harmony export */ });
 /* unused harmony exports invalidRequest, notFound */
-/** The six codes of the specification ("Errors") with their HTTP statuses; there are no others. */
+/** The six codes of the specification ("Errors"). There are no others. */
 const errorStatuses = {
     invalid_request: 400,
     unauthorized: 401,
@@ -35576,13 +35574,13 @@ const errorStatuses = {
     rate_limit_exceeded: 429,
     server_error: 500,
 };
-/** The error of the API. Both the server's features and the typed client throw it. */
+/** Thrown by the server's features and by the typed client. */
 class ApiError extends Error {
     name = 'ApiError';
     code;
     status;
     details;
-    /** The `X-Request-Id` of the answer. Only the client sets it. */
+    /** Only set by the client. */
     requestId;
     constructor(code, message, details = {}, requestId) {
         super(message);
@@ -35624,13 +35622,13 @@ function notFound() {
 class NoTokenError extends Error {
     name = 'NoTokenError';
 }
-/** The time limit for a token and for an answer, in milliseconds. */
+/** For a token, and for an answer, in milliseconds. */
 const answerTimeout = 30_000;
-/** With growing pauses, these repetitions take about half a minute. */
+/** With growing pauses, these take about half a minute. */
 const usualRetries = 6;
 /**
  * Exchanges CI tokens for keys. The first key is requested on demand, each next key at half of the lifetime of the key
- * before, until `end`. A failed renewal is retried when the next key is needed.
+ * before, until `end`. After a failed renewal, the next need for a key retries.
  */
 function createKeyExchange(options) {
     let current;
@@ -35715,13 +35713,13 @@ async function exchange({ address, projectId, requestToken, retries = usualRetri
 /** Returns the lifetime of a key in milliseconds by the server's clock, because the local clock may be wrong. */
 function lifeOf(expiresAt, response) {
     const answered = Date.parse(response.headers.get('date') ?? '');
-    // The header has whole seconds, so the answer may be up to a second newer than the header says.
+    // The header has whole seconds, so the answer may be a second newer.
     const life = Date.parse(expiresAt) - (Number.isNaN(answered) ? Date.now() : answered + 1000);
     return Math.max(0, life) || 0;
 }
 const isAlive = ({ since, lifeMs }) => performance.now() - since < lifeMs;
 const targetOf = (address) => `${address}/oidc/token`;
-/** Settles like the promise, or rejects with the reason of the signal if the abort comes first. */
+/** Rejects with the reason of the signal if the abort comes first. */
 function unlessAborted(promise, signal) {
     if (signal === undefined)
         return promise;

@@ -2,8 +2,8 @@ import { Command } from 'commander'
 import { run } from './commands/client/main.ts'
 import { addLazily } from './commands/lazy-program.ts'
 import { commands } from './commands/table.ts'
-import { nameSourceLines } from './platform/source-lines.ts'
 import { ownVersion } from './platform/package-files.ts'
+import { nameSourceLines } from './platform/source-lines.ts'
 
 nameSourceLines()
 const program = new Command('fairlead')

@@ -5,9 +5,9 @@ import { loadConfig } from '../platform/config.ts'
 import { controlsOf } from '../platform/control/client.ts'
 import { dataDirectoryAt } from '../platform/data-directory.ts'
 import { exists } from '../platform/files.ts'
+import { ownRoot } from '../platform/package-files.ts'
 import { findHolder } from '../platform/postgres/postmaster.ts'
 import { installedSettings, serverUnitName } from '../platform/service-manager/units.ts'
-import { ownRoot } from '../platform/package-files.ts'
 import { CommandError } from './client/command-error.ts'
 
 /**

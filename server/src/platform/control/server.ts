@@ -6,10 +6,10 @@ import type { Duplex } from 'node:stream'
 import type { DataDirectory } from '../data-directory.ts'
 import { createServer } from '../http.ts'
 import type { Logger } from '../logger.ts'
+import { ownVersion } from '../package-files.ts'
 import { bootId, inspectProcess } from '../processes.ts'
 import type { StopScope } from '../shutdown.ts'
 import { chooseSocketFolder, makePrivateDirectory } from '../socket-folder.ts'
-import { ownVersion } from '../package-files.ts'
 import {
   ControlError,
   controlHost,
