@@ -31,6 +31,8 @@ const busy = `const { Worker, isMainThread } = require('node:worker_threads')
     console.log('the build is busy')
     for (const _ of require('node:os').cpus()) new Worker(__filename)
   } else for (let hash = ''; ; ) hash = require('node:crypto').createHash('sha256').update(hash + 'x'.repeat(1000)).digest('hex')\n`
+/** Takes the place of the busy build in a short round, beside which other tests run. */
+const calm = "console.log('the build is busy')\nsetInterval(() => {}, 1_000)\n"
 /** Takes memory until it is ended. */
 const greedy = `const held = []
   console.log('the build is greedy')
@@ -74,7 +76,8 @@ export const benchBesideBuild: Bench = async ({ signal, short }) => {
   await using platform = await startPlatform(settings, signal)
   await using sources = new AsyncDisposableStack()
   const apps: App[] = []
-  for (const name of runtimes) apps.push(await deployApp(platform, name, sources, { roundSeconds, signal }))
+  for (const name of runtimes)
+    apps.push(await deployApp(platform, name, sources, { build: short ? calm : busy, roundSeconds, signal }))
   for (let each = 0; each < rounds; each++) {
     // Alternating, because other load on the machine, and programs that become faster as they run, then affect all
     // alike.
@@ -106,13 +109,17 @@ async function deployApp(
   platform: Platform,
   name: RuntimeName,
   sources: AsyncDisposableStack,
-  { roundSeconds, signal }: { readonly roundSeconds: number; readonly signal: AbortSignal },
+  {
+    build,
+    roundSeconds,
+    signal,
+  }: { readonly build: string; readonly roundSeconds: number; readonly signal: AbortSignal },
 ): Promise<App> {
   const source = sources.use(await repository(files(name, null)))
   const made = await platform.deploy({ name: `${name}-app`, git_url: source.url })
   const round = () => timesAtPace(made.url, { perSecond, seconds: roundSeconds, signal })
   await round()
-  return { name, idle: [], beside: [], busy: sources.use(await repository(files(name, busy))), round }
+  return { name, idle: [], beside: [], busy: sources.use(await repository(files(name, build))), round }
 }
 
 /** Starts a build; resolves when it is busy. At the end it is canceled completely. */

@@ -1,3 +1,4 @@
+import type { Client } from '@fairlead/server/client'
 import {
   countRows,
   deployAppWithLongLog,
@@ -7,9 +8,9 @@ import {
   scrollThrough,
   watchTasks,
 } from '../harness/dashboard/long-log.ts'
-import { openDashboard } from '../harness/dashboard.ts'
+import type { Dashboard } from '../harness/dashboard.ts'
 import { inTime } from './deadline.ts'
-import type { Bench } from './row.ts'
+import type { BenchResult, Run } from './row.ts'
 
 const name = 'dashboard: longest task with a log of 100,000 lines'
 const full = { steps: 200 }
@@ -18,10 +19,8 @@ const brief: typeof full = { steps: 10 }
 const reportedFromMs = 50
 
 /** Measures a log of 100,000 lines in Chromium: loading it, scrolling through it, and searching its first and last line. */
-export const benchLogPage: Bench = async ({ signal, short }) => {
+export async function benchLogPage(dashboard: Dashboard, client: Client, { signal, short }: Run): Promise<BenchResult> {
   const { steps } = short ? brief : full
-  await using dashboard = await inTime('dashboard', signal, openDashboard())
-  const { client } = await inTime('user', signal, dashboard.makeUser())
   const { path } = await inTime('app with a long log', signal, deployAppWithLongLog(client))
   signal.throwIfAborted()
   const { page } = await dashboard.signedIn()

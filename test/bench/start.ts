@@ -13,20 +13,24 @@ import { repository } from '../harness/repository.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 import type { Bench, Row } from './row.ts'
 
-/** Each figure is the minimum of this many: other work of the machine only adds time. */
-const mostRounds = 3
-/** Runs of a command that are measured together: Linux reports CPU time in hundredths of a second. */
-const runsEach = 5
-const apps = 10
-/** Time after the last deployment until its follow-up work is over. */
-const settlingSeconds = 10
+const full = {
+  /** Each figure is the minimum of this many: other work of the machine only adds time. */
+  rounds: 3,
+  /** Runs of a command that are measured together: Linux reports CPU time in hundredths of a second. */
+  runsEach: 5,
+  apps: 10,
+  /** Time after the last deployment until its follow-up work is over. */
+  settlingSeconds: 10,
+}
+const brief: typeof full = { rounds: 1, runsEach: 1, apps: 1, settlingSeconds: 0 }
 const commandMs = 60_000
 /** The aims apply to a machine on which `node -e 0` takes this long. */
 const nodeSeconds = 0.04
 
 /** Measures the CPU time and the memory that commands and a server need until they are ready. */
 export const benchStart: Bench = async ({ signal, short }) => {
-  const rounds = short ? 1 : mostRounds
+  const length = short ? brief : full
+  const { rounds, apps, settlingSeconds } = length
   await using directory = await temporaryDirectory()
   const data = (name: string) => join(directory.path, name)
   const started: { readonly cpu: number; readonly megabytes: number }[] = []
@@ -35,15 +39,16 @@ export const benchStart: Bench = async ({ signal, short }) => {
     await using server = await startServer(data(`new ${round}`), signal)
     first.push(server.cpu)
   }
-  for (let round = 0; round < rounds; round += 1) {
+  for (let round = 1; round < rounds; round += 1) {
     await using server = await startServer(data('new 0'), signal)
     started.push(server)
   }
   await using server = await startServer(data('new 0'), signal)
-  const node = cpuOf(['-e', '0'], rounds)
-  const help = cpuOf([command, '--help'], rounds)
-  const keys = cpuOf([command, 'keys', 'create', '--name', 'bench', '--data-dir', data('new 0')], rounds)
-  const idle = await megabytesWithApps(server, data('new 0'), signal)
+  started.push(server)
+  const node = cpuOf(['-e', '0'], length)
+  const help = cpuOf([command, '--help'], length)
+  const keys = cpuOf([command, 'keys', 'create', '--name', 'bench', '--data-dir', data('new 0')], length)
+  const idle = await megabytesWithApps(server, data('new 0'), { ...length, signal })
   const cpu = (name: string, seconds: number, aim: number): Row => ({
     name: `start: CPU of ${name}`,
     measured: `${seconds.toFixed(3)} s, ${(seconds / node).toFixed(1)} × node -e 0`,
@@ -71,7 +76,7 @@ export const benchStart: Bench = async ({ signal, short }) => {
 }
 
 /** Returns the CPU time of a Node command, in seconds. */
-function cpuOf(args: readonly string[], rounds: number): number {
+function cpuOf(args: readonly string[], { rounds, runsEach }: typeof full): number {
   const samples = Array.from({ length: rounds }, () => {
     const before = ticksOfEndedChildren()
     for (let run = 0; run < runsEach; run += 1) {
@@ -152,7 +157,11 @@ async function untilReady(child: ChildProcess): Promise<void> {
   throw new Error('the server has ended before it was ready')
 }
 
-async function megabytesWithApps({ pid, url }: Started, dataDirectory: string, signal: AbortSignal): Promise<number> {
+async function megabytesWithApps(
+  { pid, url }: Started,
+  dataDirectory: string,
+  { apps, settlingSeconds, signal }: typeof full & { readonly signal: AbortSignal },
+): Promise<number> {
   const args = [command, 'keys', 'create', '--name', 'apps', '--data-dir', dataDirectory]
   const { stdout } = spawnSync(process.execPath, args, { timeout: commandMs, encoding: 'utf8' })
   const client = createClient({ baseUrl: `${url}/v1`, apiKey: stdout.trim() })
