@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Ends early when `signal` aborts. Never rejects: the caller checks the signal. */
+/** Resolves after `ms` milliseconds, or at once when `signal` aborts. Never rejects: the caller checks the signal. */
 export async function sleepUntilAborted(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => undefined)
 }

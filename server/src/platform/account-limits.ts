@@ -6,7 +6,7 @@ import { type AccountLimits, accountLimits, type Plans, type Tier } from './plan
 export type Counted = 'projects' | 'apps' | 'building' | 'api_keys' | 'runs' | 'schedules' | 'domains'
 export type Hourly = 'deployments_per_hour' | 'webhook_tests_per_hour'
 
-/** By tier, over all servers. */
+/** The limits of whole accounts, by their tiers. All servers share these limits. */
 export interface Totals {
   of(on: Database | Transaction, accountId: string): Promise<AccountLimits>
   /**

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Of silence, before the first sign of life and before each further one. */
+/** Milliseconds of silence before the first sign of life, and before each further sign of life. */
 const defaultPauses = { first: 15_000, next: 30_000 }
 
 export const isSignOfLife = (line: string): boolean => /^Still .* \(\d+ s\)\.$/.test(line)

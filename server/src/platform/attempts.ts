@@ -2,10 +2,11 @@ import { type RawBuilder, sql } from 'kysely'
 import { createBatcher } from './database/batcher.ts'
 import type { Database, Transaction } from './database.ts'
 
-/** By key, such as an address, over all servers of a database. */
+/** Limits how often something may be attempted, by key (an address, say), over all servers of a database. */
 export interface AttemptLimiter {
-  /** Resolves to `undefined` when the attempt is allowed, otherwise to the seconds to wait. */
+  /** Counts one attempt. Resolves to `undefined` when it is allowed, otherwise to the whole seconds to wait. */
   take(key: string): Promise<number | undefined>
+  /** Takes back a counted attempt, because it succeeded. */
   giveBack(key: string): Promise<void>
 }
 

@@ -26,7 +26,7 @@ import {
 } from './cgroups/hierarchy.ts'
 import { unlessShort } from './processes/stat.ts'
 
-/**
+/*
  * Linux control groups of both versions (the kernel's admin-guide/cgroup-v1 and cgroup-v2.rst). They limit a group of
  * processes, list them even when they try to hide, and end all of them reliably.
  */
@@ -58,6 +58,7 @@ export interface Cgroups {
   exceeded(name: string): Promise<Exceeded | null>
   /** Ends every process of the group: none can escape by forking, because they are frozen first. */
   kill(name: string): Promise<void>
+  /** Ends every process of the group, and deletes the group. */
   remove(name: string): Promise<void>
   /** Deletes empty groups, and the server's folder when no group is left. */
   close(): Promise<void>

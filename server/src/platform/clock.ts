@@ -1,4 +1,4 @@
-/** In milliseconds: the wall clock, which may be set, and a clock that only goes forward. */
+/** The clocks of a process, in milliseconds: the wall clock, which may be set, and a clock that only goes forward. */
 export interface Clocks {
   readonly wall: () => number
   readonly monotonic: () => number

@@ -8,9 +8,10 @@ export interface Conditions {
 }
 
 export interface Representation {
-  /** Strong, with quotes. */
+  /** A strong ETag, with its quotes. */
   readonly etag: string
   readonly lastModified: Date
+  /** The size in bytes. */
   readonly size: number
 }
 

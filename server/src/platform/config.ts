@@ -48,57 +48,62 @@ export interface Config {
   readonly host: string
   readonly port: number
   readonly dataDirectory: string
+  /** The operator's PostgreSQL; `undefined` for the embedded one. */
   readonly databaseUrl: string | undefined
   /** 32 bytes in base64; `undefined` for the key in the data directory. */
   readonly secretKey: string | undefined
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
-  /** The server listens only on loopback and nothing public is configured, as on a laptop. */
+  /** True when the server listens only on loopback and nothing public is configured, as on a laptop. */
   readonly localMode: boolean
   readonly apps: AppsConfig
   /** HTTPS under the operator's domain, by a Caddy that this server runs; null when something else provides TLS. */
   readonly edge: EdgeConfig | null
   readonly gatewayWorkers: number
-  /** Projects may name these; empty for any slug. */
+  /** The regions that projects may name; empty to allow any slug. */
   readonly regions: readonly string[]
   readonly defaultRegion: string
   readonly plans: Plans
   readonly outbound: OutboundConfig
   readonly webhooks: {
+    /** How long events and their deliveries are kept. */
     readonly retentionMs: number
   }
   /** Addresses and networks (CIDR) whose `X-Forwarded-*` headers are trusted. */
   readonly trustedProxies: readonly string[]
   readonly auditRetentionDays: number
-  /** Of a key that was exchanged for a token of a workflow run. */
+  /** The lifetime of a key that was exchanged for a token of a workflow run. */
   readonly workflowKeyLifeMs: number
-  /** The bearer token for `/metrics`, which is closed without one. */
+  /** The bearer token for `/metrics`; `undefined` closes `/metrics`. */
   readonly metricsToken: string | undefined
   readonly publicAddress: PublicAddress
-  /** Without data for this time, an upload is aborted. */
+  /** The time without data after which an upload is aborted. */
   readonly uploadIdleTimeoutMs: number
   /**
-   * For a server that runs as root: the first for its own PostgreSQL, the last for users' databases, the others for
-   * apps.
+   * Unprivileged uids for a server that runs as root: the first for its own PostgreSQL cluster, the last for the
+   * clusters of users' databases, the others for apps.
    */
   readonly uids: Range
+  /** The extent of a stop by SIGTERM: everything, or only the server. */
   readonly onStop: 'all' | 'server'
-  /** See `parseHierarchy`; `null` to detect the groups. */
+  /** The control groups of Linux that the server may use, see `parseHierarchy`; `null` to detect them. */
   readonly cgroups: CgroupPlace | null
-  /** For apps and builds; `null` to let them share the machine's network. */
+  /** The addresses for networks of apps and builds; `null` to let them share the machine's network. */
   readonly appNetwork: AddressRange | null
-  /** One network for each project. */
+  /** The addresses for the networks of containers, one network for each project. */
   readonly containerNetwork: AddressRange
+  /** The engine that runs containers; null for a server that runs none. */
   readonly docker: DockerConfig | null
-  /** For a server that another server replaces. Milliseconds. */
+  /** The limits for the replacement of a server by another server at the same address, in milliseconds. */
   readonly handover: {
+    /** The time for the new server to become ready. */
     readonly readyMs: number
-    /** For uploads and other requests of the old server. */
+    /** The time for the old server to finish uploads and other requests. */
     readonly finishMs: number
   }
   readonly deploys: DeploysConfig
   readonly databases: DatabasesConfig
   readonly path: string
-  /** The agent of the user who runs the server (`SSH_AUTH_SOCK`). */
+  /** The socket of the ssh agent of the user who runs the server (`SSH_AUTH_SOCK`), if there is one. */
   readonly sshAgent: string | null
   readonly serviceManager: ServiceManagerConfig
 }

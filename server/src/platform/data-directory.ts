@@ -9,16 +9,16 @@ import type { OsUser } from './users.ts'
 export interface DataDirectory {
   readonly root: string
   readonly run: string
-  /** Encrypts stored secrets; 0600. */
+  /** The key of the stored secrets, 0600. */
   readonly secretKeyFile: string
   readonly cluster: string
-  /** Of users' databases, one folder a version. */
+  /** The clusters of users' databases, one folder a version. */
   readonly databases: string
-  /** With the authority's key, 0600. */
+  /** The certificate of these clusters and its authority; the authority's key is 0600. */
   readonly databaseCertificates: string
-  /** Of PostgreSQL, from the npm registry. */
+  /** Versions of PostgreSQL installed from the npm registry. */
   readonly binaries: string
-  /** Programs that unprivileged users must be able to run. */
+  /** Copies of programs that unprivileged users must be able to run. */
   readonly runtime: string
   readonly bin: string
   /** Programs that apps ask for in specific versions, such as another Node. */
@@ -30,15 +30,15 @@ export interface DataDirectory {
   /** Layers and caches of builds of Dockerfiles, one folder for each app. */
   readonly imageBuilds: string
   readonly gateway: string
-  /** Of deployments, readable only for the server. */
+  /** The logs of deployments, readable only for the server. */
   readonly logs: string
   readonly git: string
-  /** Uploaded, readable only for the server. */
+  /** Uploaded sources, readable only for the server. */
   readonly sources: string
   readonly files: string
   /** The key of the marks that apps' processes carry; 0600. */
   readonly processMarks: string
-  /** The leadership's epoch is the name of a file here. */
+  /** The epoch of the leadership, as the name of a file. */
   readonly leaderEpoch: string
   /** Node's cache of compiled code. */
   readonly compiled: string
@@ -80,7 +80,7 @@ export async function foreignOwner(root: string): Promise<string | null> {
   )
 }
 
-/** Creates nothing. */
+/** Names the parts of a data directory; creates nothing. */
 export function dataDirectoryAt(root: string): DataDirectory {
   return {
     root,

@@ -4,7 +4,7 @@ import { Pool, type PoolConfig } from 'pg'
 import type { Logger } from './logger.ts'
 import { type Migrations, oldestServerAfter, pendingMigrations } from './migrations/schema.ts'
 
-/** Without table types: a feature adds its own with `db.withTables<ItsTables>()`. */
+/** The database without table types. A feature adds its own with `db.withTables<ItsTables>()`. */
 // biome-ignore lint/complexity/noBannedTypes: Kysely's own notation for "no tables".
 export type Database = Kysely<{}>
 // biome-ignore lint/complexity/noBannedTypes: as above.
@@ -18,12 +18,12 @@ export interface DatabaseHandle {
 
 export type PoolOptions = PoolConfig & { readonly max: number }
 
-/** Connects at the first query. */
+/** Opens a pool; it connects at the first query. */
 export function openDatabase(options: PoolOptions, logger: Logger): DatabaseHandle {
   const pool = new Pool({ connectionTimeoutMillis: 10_000, application_name: 'fairlead', ...withoutName(options) })
   // Without a listener, the lost connection of an idle client would end the process. The pool replaces it.
   pool.on('error', (error) => logger.warn({ err: error }, 'a database connection was lost'))
-  // So would a connection that is lost while it is checked out. Its query rejects.
+  // The same holds for a connection that is lost while it is checked out. Its query rejects.
   pool.on('connect', (client) => client.on('error', () => undefined))
   const db: Database = new Kysely({ dialect: new PostgresDialect({ pool }) })
   const close = async () => {
@@ -46,6 +46,7 @@ function withoutName({ connectionString, ...options }: PoolOptions): PoolOptions
   return { ...options, connectionString: parameters.size === 0 ? address : `${address}?${parameters}` }
 }
 
+/** The key in the table `settings` for the oldest servers that can work on the database. */
 export const oldestServerKey = 'oldest_server'
 
 /**
@@ -85,14 +86,17 @@ function recording(migrations: Migrations): Record<string, Migration> {
 }
 
 /**
- * Transactions that lock the same name wait for each other to their end. Meant for limits: a count after this call
- * stays valid until the row that it allows is committed.
+ * Takes an advisory lock that the transaction holds to its end; transactions that lock the same name wait for each
+ * other. Meant for limits: a count made after this call stays valid until the row that it allows is committed.
  */
 export async function lockByName(transaction: Transaction, name: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(transaction)
 }
 
-/** Transactions that share a name run side by side, but not beside one that locks it. */
+/**
+ * Takes the lock of `lockByName` in shared mode. Transactions that share a name run side by side; they and a
+ * transaction that locks it wait for each other.
+ */
 export async function shareByName(transaction: Transaction, name: string): Promise<void> {
   await sql`select pg_advisory_xact_lock_shared(hashtextextended(${name}, 0))`.execute(transaction)
 }

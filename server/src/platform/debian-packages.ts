@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { assetFile } from './package-files.ts'
 
-/** The tests, `.ci/run` and the README have the same list. */
+/* The Debian packages with the programs that a server uses. The tests, `.ci/run` and the README have the same list. */
 
 const packages = z
   .array(z.object({ package: z.string(), programs: z.array(z.string()) }))

@@ -1,6 +1,7 @@
 import { lstatSync } from 'node:fs'
 import { access, open, readFile } from 'node:fs/promises'
 
+/** Returns the text of a file, or `undefined` when there is no such file. */
 export async function readOptional(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')
@@ -28,7 +29,7 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** Differs between successive files at a path, such as Unix sockets; null without a file. */
+/** Returns an id that differs between successive files, such as Unix sockets, at one path; null without a file. */
 export function fileIdentity(path: string): string | null {
   const info = lstatSync(path, { throwIfNoEntry: false })
   return info === undefined ? null : `${info.dev} ${info.ino}`

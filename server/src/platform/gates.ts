@@ -1,6 +1,6 @@
 /** Counts the connections of a group, such as a port or a peer. */
 export interface Gate {
-  /** False when one more connection must be closed at once. */
+  /** Admits one more connection; false when it must be closed at once. */
   enter(): boolean
   leave(): void
 }

@@ -5,31 +5,33 @@ import { z } from 'zod'
 import type { Logger } from './logger.ts'
 import { startProcess } from './processes.ts'
 
-/** It has taken the listening socket, and answers. */
+/** A server that has taken the listening socket, and answers on it. */
 export interface Successor {
   readonly pid: number
   readonly version: string
 }
 
 export interface HandOverOptions {
-  /** Keeps accepting until its owner retires it. */
+  /** The server whose socket is handed over; it keeps accepting until its owner retires it. */
   readonly listener: Server
-  /** With its arguments, `successorOption` among them. */
+  /** The program of the successor and its arguments, with `successorOption` among them. */
   readonly program: readonly [file: string, ...args: string[]]
+  /** The time for the successor to become ready, in milliseconds. */
   readonly deadlineMs: number
   readonly logger: Pick<Logger, 'info'>
+  /** An abort gives up, and ends the successor. */
   readonly signal: AbortSignal
 }
 
-/** The successor has ended, and the message says why. */
+/** Thrown when the successor did not become ready. It has ended, and the message says why. */
 export class HandoverError extends Error {
   override readonly name = 'HandoverError'
 }
 
 const keptLines = 10
 /**
- * More time for a successor with the socket, which may hold accepted connections. A busy service manager may take ten
- * seconds to notice the new main process.
+ * Extra time for a successor that has the socket, because it may hold accepted connections. A busy service manager may
+ * take ten seconds to read which process is the main process.
  */
 const listeningMs = 20_000
 
@@ -113,12 +115,15 @@ export interface Takeover {
   log(line: string): void
   /** Asks for the listening socket, once everything behind it is prepared. It accepts from then on. */
   listener(): Promise<Server>
-  /** This server answers, and a service manager knows it. The other server then stops accepting and ends. */
+  /**
+   * Reports that this server answers, and that a service manager knows it. The other server then stops accepting and
+   * ends.
+   */
   ready(): Promise<void>
   failed(error: unknown): Promise<void>
 }
 
-/** Rejects when no server started this process. */
+/** Connects to the server that started this process. Rejects when there is none. */
 export async function receiveTakeover(version: string): Promise<Takeover> {
   if (process.send === undefined) throw new Error('Only a running server starts its successor; use fairlead reload.')
   const started = next('start')
@@ -197,12 +202,12 @@ async function next<Type extends ToSuccessor['type']>(type: Type): Promise<[Of<T
  * `failed` may come at any time. The two may be of different versions, so messages are only ever added.
  */
 
-/** By this option of `fairlead serve`, a server knows that it is a successor. */
+/** The option of `fairlead serve` by which a server knows that it is a successor. */
 export const successorOption = '--successor'
 
 const fromSuccessor = z.discriminatedUnion('type', [
   z.object({ type: z.literal('hello'), version: z.string() }),
-  /** The last lines are the reason of a start that fails without one. */
+  /** A log line of the start. The last lines are the reason when the start fails without a reason. */
   z.object({ type: z.literal('log'), line: z.string() }),
   z.object({ type: z.literal('prepared') }),
   z.object({ type: z.literal('ready') }),

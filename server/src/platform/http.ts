@@ -9,13 +9,13 @@ import type { Duplex } from 'node:stream'
 export const { createServer, request, ServerResponse, STATUS_CODES } = process.getBuiltinModule('node:http')
 const { IncomingMessage } = process.getBuiltinModule('node:http')
 
-/** Below this, pieces are joined. */
+/** Pieces below this size are joined. */
 const smallBytes = 4_096
 /** Small pieces that a connection may bring at once, and the bytes that pay for one more. */
 const burstPieces = 200
 const bytesPerPiece = 64
 
-/** For readers of a body that comes in too many pieces. */
+/** The error that readers of a body get when it comes in too many pieces. */
 export class TooManyPieces extends Error {
   override readonly name = 'TooManyPieces'
   override readonly message = 'comes in too many small chunks; send larger ones'

@@ -1,8 +1,8 @@
 import { createSlots, type Slots } from './slots.ts'
 
 /**
- * One at a time for each key, in the order of the calls. Rejects with the signal's reason when it aborts before the
- * work has begun; work that has begun runs to its end.
+ * Runs the work on one key one at a time, in the order of the calls; different keys do not wait for each other.
+ * Rejects with the signal's reason when that aborts before the work has begun; work that has begun runs to its end.
  */
 export type KeyedLock = <T>(key: string, work: () => Promise<T>, signal?: AbortSignal) => Promise<T>
 

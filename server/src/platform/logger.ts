@@ -9,7 +9,7 @@ const prettyFactory = process.stdout.isTTY || process.stderr.isTTY ? (await impo
 
 export interface Log {
   readonly logger: Logger
-  /** The log's reader did not take these. */
+  /** Returns how many lines were lost so far, because the reader of the log did not take them. */
   lost(): number
 }
 
@@ -42,23 +42,25 @@ export function createLogger(options: { readonly level: string; readonly destina
   return openLog(options).logger
 }
 
-/** Never waits for a reader that stops reading. */
+/** Writes lines to a reader that may stop reading, without ever waiting for it. */
 interface LineWriter {
-  /** Returns at once; a line that cannot be written now is kept. Lines end with a line break. */
+  /** Writes a line that ends with a line break, or keeps it for later. Returns at once. */
   write(line: string): void
-  /** The reader did not keep up, or the disk is full. */
+  /** Returns how many lines were lost so far: the reader did not keep up, or the disk is full. */
   lost(): number
-  /** Blocks the process until the reader has taken the kept lines, at most `deadlineMs`. */
+  /** Writes the kept lines. Blocks the process until the reader has taken them, at most `deadlineMs`. */
   flush(deadlineMs: number): void
 }
 
 export interface LineWriterOptions {
   /**
-   * Returns how many bytes were written. Throws `EAGAIN` when the reader takes none now, and other errors when nothing
-   * can be written.
+   * Writes bytes without waiting, and returns how many it has written. Throws an error with the code `EAGAIN` when the
+   * reader takes none now, and other errors when nothing can be written.
    */
   readonly writeNow: (bytes: Buffer) => number
+  /** Returns the line that reports how many lines are missing at its position. */
   readonly lossLine: (lines: number) => string
+  /** The bytes that are kept for a reader that does not keep up. */
   readonly maxBytes: number
 }
 
@@ -95,7 +97,7 @@ export function createLineWriter({ writeNow, lossLine, maxBytes }: LineWriterOpt
   }
   const retryLater = () => {
     if (backlog.isEmpty() || timer !== undefined) return
-    // Without keeping the process alive, which flushes at its exit.
+    // The timer does not keep the process alive, which flushes when it exits.
     timer = setTimeout(() => {
       timer = undefined
       push()
@@ -126,7 +128,7 @@ function createBacklog(lossLine: LineWriterOptions['lossLine'], maxBytes: number
   let kept: Entry[] = []
   let keptBytes = 0
   let lost = 0
-  /** Lost and not reported yet. */
+  /** Lost lines that no extra line has reported yet. */
   let unsaid = 0
 
   const keep = (line: string, missing = 0) => {
@@ -142,7 +144,7 @@ function createBacklog(lossLine: LineWriterOptions['lossLine'], maxBytes: number
     isEmpty: () => kept.length === 0,
     lost: () => lost,
     first: () => kept[0]?.bytes,
-    /** False when the line does not fit, and is lost. */
+    /** Returns false when the line does not fit, and is lost. */
     add(line: string): boolean {
       if (kept.length > 0 && (unsaid > 0 || keptBytes + line.length > maxBytes)) {
         lost += 1
@@ -174,7 +176,7 @@ function createBacklog(lossLine: LineWriterOptions['lossLine'], maxBytes: number
 
 /** About 5,000 lines of requests. */
 const maxBytes = 1024 * 1024
-/** At the exit of the process, for a slow reader. */
+/** The time for a slow reader when the process exits. */
 const flushMs = 1_000
 const checkMs = 1_000
 const warn = 40

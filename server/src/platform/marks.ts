@@ -1,4 +1,4 @@
-/**
+/*
  * Marks in rows outside the job queue: "this certificate is being renewed", "this command runs". Only the leader sets
  * them. The write that clears a mark can fail, so a sweep releases every mark that no work in this process holds.
  */
@@ -19,8 +19,7 @@ export interface Marks {
 }
 
 /**
- * @param kind.marked returns the rows with a mark
- *
+ * @param kind.marked returns the ids of the rows that have a mark
  * @param kind.release clears the marks of these rows
  */
 export function createMarks(kind: {
@@ -28,7 +27,7 @@ export function createMarks(kind: {
   readonly release: (ids: readonly string[]) => Promise<void>
 }): Marks {
   const underWay = new Map<string, number>()
-  /** Held by work at any time since the current search began. */
+  /** The rows that work has held at any time since the current search began. */
   let seen: Set<string> | null = null
   let releasing: Promise<void> = Promise.resolve()
 

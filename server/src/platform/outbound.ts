@@ -17,7 +17,7 @@ export interface Outbound {
 
 type LookupCallback = (error: Error | null, address: string | LookupAddress[], family?: number) => void
 
-/** Tenants may not reach this address through the server. */
+/** Thrown for an address that tenants may not reach through this server. */
 export class OutboundError extends Error {
   override readonly name = 'OutboundError'
   readonly code = 'address_refused'
@@ -68,9 +68,9 @@ export const specialIpv4: readonly string[] = special.filter((entry) => !entry.i
 export interface OutboundOptions {
   /** `any` checks nothing; `public` refuses private, loopback, link-local and metadata addresses. */
   readonly mode: 'public' | 'any'
-  /** Addresses and networks (CIDR) that are not public. */
+  /** Addresses and networks (CIDR) that are allowed although they are not public. */
   readonly allow: readonly string[]
-  /** Below 1024, besides 80 and 443. */
+  /** Ports below 1024 that are allowed in addition to 80 and 443. */
   readonly ports: readonly number[]
   /** By default the mode `public` resolves only by DNS, so that tenants' names occupy no threads. */
   readonly resolveName?: ResolveName
@@ -117,7 +117,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   }
 }
 
-/** Addresses and networks. Throws on any other entry. */
+/** Creates a list of addresses and networks. Throws on an entry that is neither. */
 export function blockList(entries: readonly string[]): BlockList {
   const list = new BlockList()
   for (const entry of entries) {
@@ -134,7 +134,9 @@ export function blockList(entries: readonly string[]): BlockList {
   return list
 }
 
-/** Throws as `blockList` does. */
+/**
+ * Returns a function that is true for the addresses in a list of addresses and networks. Throws as `blockList` does.
+ */
 export function addressesIn(entries: readonly string[]): (address: string) => boolean {
   const list = blockList(entries)
   return (address) => list.check(address, address.includes(':') ? 'ipv6' : 'ipv4')
@@ -145,9 +147,13 @@ function familyOf(address: string): 'ipv4' | 'ipv6' | undefined {
   return family === 0 ? undefined : family === 4 ? 'ipv4' : 'ipv6'
 }
 
+/** Resolves a host name to all of its addresses. Rejects when it has none. */
 type ResolveName = (host: string) => Promise<readonly LookupAddress[]>
 
-/** As other programs of this machine: the hosts file, then DNS. Occupies a thread while it waits. */
+/**
+ * Resolves as other programs of this machine do: the hosts file, then DNS. Occupies a thread of the process while it
+ * waits.
+ */
 const resolveAsSystem: ResolveName = (host) => lookup(host, { all: true })
 
 /**

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 
-/**
+/*
  * A module is a source, or a part of a bundle in `dist/programs`, so its path does not tell where the package's other
  * files are.
  */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** As in the specification ("Limits"). */
+/** The tiers of accounts, as in the specification ("Limits"). */
 export const tiers = ['free', 'pro', 'enterprise'] as const
 export type Tier = (typeof tiers)[number]
 
@@ -16,58 +16,61 @@ const account = z.strictObject({
   /** Deployments that wait to be built or are being built, and all starts of deployments within an hour. */
   building: count,
   deployments_per_hour: count,
-  /** All files together, and uploads at once. */
+  /** The size of all files, and the uploads at once. */
   storage_gb: z.number().positive(),
   uploads: count,
+  /** Uploaded sources that are kept, and their size. */
   sources: count,
   sources_gb: z.number().positive(),
+  /** The API keys of the account; only valid keys count. */
   api_keys: count,
-  /** Tests, redeliveries and recoveries within an hour, and deliveries that are kept. */
+  /** Tests, redeliveries and recoveries of webhooks within an hour, and the deliveries that are kept. */
   webhook_tests_per_hour: count,
   deliveries: count,
-  /** At once, on each server. */
+  /** Logs that are followed at once, on each server. */
   log_followers: count,
-  /** Tasks at once, one-off and scheduled, and minutes of each. */
+  /** Tasks of apps at once, one-off and scheduled, and the minutes that each may take. */
   runs: count,
   run_minutes: count.min(1),
   schedules: count,
   domains: count,
+  /** The entries of the audit log that are kept. */
   audit_entries: count,
   webhooks: count,
   /** Databases, the sum of their connection limits, and snapshots. */
   databases: count,
   database_connections: count,
   snapshots: count,
-  /** Counted apart from requests with keys. */
+  /** The requests of the dashboard, which are counted apart from requests with keys. */
   session_requests_per_hour: count.min(1),
-  /** Of each user; beyond them, the oldest ends. */
+  /** The sessions of each user; beyond them, the oldest one ends. */
   sessions: count.min(1),
 })
 
 export type AccountLimits = z.output<typeof account>
 
-/** As the operator writes it. Sizes are in 10⁶ (`_mb`) and 10⁹ (`_gb`) bytes. */
+/** A plan as the operator writes it. Sizes are in 10⁶ (`_mb`) and 10⁹ (`_gb`) bytes. */
 const givenPlan = z.strictObject({
   /** Accounts of these tiers may choose the plan for projects and databases. */
   tiers: z.array(z.enum(tiers)),
   memory_mb: count.min(64),
   cpus: z.number().positive(),
-  /** Of one app, over all process types; each instance has the limits above. */
+  /** The most instances of one app, over all its process types; each has the limits above. */
   instances: count.min(1).default(1),
-  /** Of one app: its release, its own folders and its volumes. */
+  /** The most that one app has on the disk: its release, its own folders and its volumes. */
   app_gb: z.number().positive().max(1_000_000).optional(),
   domains: count.default(10),
   apps: count,
   databases: count,
   database_gb: z.number().positive(),
-  /** Of one database; derived from its size unless given. */
+  /** The connections of one database; derived from its size unless given. */
   database_connections: count.min(1).optional(),
-  /** All files of a project, and a single file. */
+  /** The size of all files of a project, and of a single file. */
   storage_gb: z.number().positive(),
   file_mb: z.number().positive(),
-  /** Of an account whose tier has the plan's name, unless the account has a different limit. */
+  /** The limit of an account whose tier has the name of this plan, unless the account has a different limit. */
   requests_per_hour: count.min(1).optional(),
-  /** Of such an account. A missing limit comes from the shipped plan of this name. */
+  /** The limits of such an account. A missing limit comes from the shipped plan of this name. */
   account: account.partial().optional(),
 })
 
@@ -75,7 +78,7 @@ type GivenPlan = z.output<typeof givenPlan>
 
 export type Plan = GivenPlan & { readonly app_gb: number }
 
-/** By name. Each tier has a plan of the same name. */
+/** The plans by name. Each tier has a plan of the same name. */
 export type Plans = Readonly<Record<string, Plan>>
 
 export const plansFile = z

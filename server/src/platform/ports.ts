@@ -16,7 +16,7 @@ export async function listenAndClose(port: number, host: string): Promise<NodeJS
   return null
 }
 
-/** This process may listen on the port, and no other program does. */
+/** True when this process may listen on this port and no other program does. */
 export async function isPortFree(port: number, host: string): Promise<boolean> {
   return (await listenAndClose(port, host)) === null
 }
@@ -37,7 +37,7 @@ export function listenError(error: NodeJS.ErrnoException, host: string, port: nu
   return new Error(`The server cannot listen on ${where}: ${error.message}. Check the host and ${settings}.`)
 }
 
-/** For the program on the API's port. */
+/** How long the program on the port of the API has to answer. */
 const answerTimeoutMs = 2_000
 
 export async function isFairlead(host: string, port: number): Promise<boolean> {

@@ -1,4 +1,4 @@
-/** Everything is read from Linux's /proc (proc(5)); `inspectProcess` knows other systems, too. */
+/* Everything is read from Linux's /proc (proc(5)); `inspectProcess` knows other systems, too. */
 
 export { type KillTarget, killAll, killGroup, openExit, type ProcessExit, sendSignal } from './processes/end.ts'
 export {

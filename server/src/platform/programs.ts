@@ -1,6 +1,7 @@
 import { access, constants } from 'node:fs/promises'
 import { join } from 'node:path'
 
+/** Finds the file of a program on a PATH. Returns `null` when there is none. */
 export async function findProgram(name: string, path: string): Promise<string | null> {
   for (const folder of path.split(':').filter((each) => each.startsWith('/'))) {
     const file = join(folder, name)

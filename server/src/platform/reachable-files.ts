@@ -22,7 +22,7 @@ import type { OsUser } from './users.ts'
 const read = 4
 const enter = 1
 const leftoverAgeMs = 60 * 60 * 1000
-/** Between the creation of a folder and the change of its mode. */
+/** The longest time from the creation of a folder to the change of its mode. */
 const openingMs = 1000
 
 interface Permissions {
@@ -119,14 +119,14 @@ export async function reachableCopy(options: {
 }
 
 /**
- * Does nothing when `copyTo` exists. Everybody can read the copy. It appears complete or not at all: it is made under a
- * temporary name, flushed to the disk, completed by `finish`, and renamed.
+ * Copies a file or a tree to `copyTo` unless `copyTo` exists. Everybody can read the copy. It appears complete or not
+ * at all: it is made under a temporary name, flushed to the disk, completed by `finish`, and renamed.
  */
 export async function copyOnce(options: {
   readonly source: string
   readonly copyTo: string
   readonly finish?: (copy: string) => Promise<void>
-  /** False never makes a hard link. */
+  /** False copies each file, and never makes a hard link. */
   readonly mayLink?: boolean
 }): Promise<void> {
   const { source, copyTo, finish, mayLink = true } = options
@@ -170,7 +170,10 @@ async function copyTree(source: string, target: string, mayLink: boolean): Promi
   }
 }
 
-/** False across file systems, without support for links, or for other users' files. */
+/**
+ * Resolves to false when no link is possible: across file systems, without support for links, or for other users'
+ * files.
+ */
 async function linked(source: string, target: string): Promise<boolean> {
   return link(source, target).then(
     () => true,
@@ -191,7 +194,7 @@ async function removeLeftovers(copyTo: string): Promise<void> {
   }
 }
 
-/** Gives another starting server a moment to open a folder that it has just made. */
+/** Like `firstClosedFolder`, but gives another starting server a moment to open a folder that it has just made. */
 async function lastingClosedFolder(folder: string, user: OsUser): Promise<string | null> {
   for (;;) {
     const closed = await firstClosedFolder(folder, user)

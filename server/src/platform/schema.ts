@@ -27,8 +27,8 @@ const pollMs = 250
 const attempts = 3
 
 /**
- * Migrates the schema, or accepts a newer version's if this version works on it. Otherwise rejects with a `SchemaError`
- * that says what to do.
+ * Makes the schema usable for this version: migrates it, or accepts the schema of a newer version when this version
+ * works on it. Rejects with a `SchemaError` that says what to do when neither is possible.
  */
 export async function prepareSchema(options: PrepareSchemaOptions): Promise<void> {
   const { db, migrations, logger } = options
@@ -80,7 +80,7 @@ async function untilNoServerBreaks({ db, migrations, logger, signal, program }: 
   }
 }
 
-/** Empty for a leader that only its lock shows. */
+/** A row of the table `servers`; empty for a leader that only its lock shows. */
 interface RunningServer {
   readonly schema?: string
   readonly id?: string

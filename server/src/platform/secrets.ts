@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import type { Database } from './database.ts'
 import { readOptional, syncDirectory } from './files.ts'
 
-/** For secrets that must be readable again. The context (such as a row's id) binds a ciphertext to that row. */
+/** Encrypts secrets that must be readable again. The context (such as a row's id) binds a ciphertext to that row. */
 export interface SecretBox {
   encrypt(plaintext: string, context: string): Buffer
   /** Throws for another key, another context, or a changed ciphertext. */

@@ -1,15 +1,15 @@
 import type { Logger } from './logger.ts'
 
-/** For requests and jobs when the server stops, in milliseconds. */
+/** The time that requests and jobs may take to end when the server stops, in milliseconds. */
 export const finishTimeoutMs = 10_000
 
-/** For uploads and downloads when only the server stops and apps go on, in milliseconds. */
+/** The longer time for uploads and downloads when only the server stops and apps go on, in milliseconds. */
 export const finishTransfersMs = 300_000
 
 /** `server`: only this process; the next server adopts apps, gateway and database clusters. `all`: these as well. */
 export type StopScope = 'all' | 'server'
 
-/** Parts are stopped in the reverse order of their start. */
+/** The parts that were started, so that they are stopped in reverse order. */
 export interface ShutdownStack {
   readonly signal: AbortSignal
   defer(name: string, stop: (scope: StopScope) => Promise<void>): void
@@ -17,7 +17,7 @@ export interface ShutdownStack {
   unwind(scope: StopScope): Promise<void>
 }
 
-/** @param abort also aborts the stack's signal, so that a start under way ends */
+/** @param abort an outside signal that also aborts the signal of the stack, so that a start under way ends. */
 export function createShutdownStack(logger: Logger, abort?: AbortSignal): ShutdownStack {
   const started: { name: string; stop: (scope: StopScope) => Promise<void> }[] = []
   const stopping = new AbortController()

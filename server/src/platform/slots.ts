@@ -4,10 +4,10 @@
  */
 export interface Slots<Owner> {
   /**
-   * Runs `work` in a slot. Rejects with the signal's reason when it aborts first.
+   * Runs `work` in a slot, waiting for one if necessary. Rejects with the signal's reason when it aborts first.
    *
-   * @param onWait gets the number of requests that have to end before `work` begins, at the start of the wait and at
-   *   each change; it must not throw
+   * @param onWait called with the number of requests that have to end before `work` begins, at the start of the wait
+   * and at each change; it must not throw
    */
   use<T>(
     owner: Owner,
@@ -114,7 +114,7 @@ function createWaiting<Item>(order: () => readonly Item[]) {
   }
 }
 
-/** Items of an owner keep their order; owners take turns. */
+/** A queue of items that belong to owners. Each owner's items keep their order; the owners take turns. */
 export interface FairQueue<Owner, Item> {
   push(owner: Owner, item: Item): void
   shift(): Item | undefined

@@ -16,7 +16,7 @@ function longestSocketPath(platform: string): number {
 export function chooseSocketFolder(options: {
   readonly folder: string
   readonly name: string
-  /** A unique path. */
+  /** A unique path, whose hash names a folder in the temporary directory. */
   readonly owner: string
   readonly temporary?: string
   readonly platform?: string
@@ -54,8 +54,8 @@ export async function makePrivateDirectory(path: string, user: OsUser | null): P
 }
 
 /**
- * False when nothing is at the path. Rejects when it is not a private folder of this process's user or of `user`:
- * another user could listen there.
+ * Returns false when nothing is at the path. Rejects when it is not a private folder of this process's user or of
+ * `user`: another user could listen there in place of the expected program.
  */
 export async function isPrivateDirectory(path: string, user: OsUser | null): Promise<boolean> {
   const found = await examine(path).catch((error: NodeJS.ErrnoException) => {

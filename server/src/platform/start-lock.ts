@@ -48,12 +48,13 @@ function numberOf(path: string, name: string): number | null {
   return /^[1-9]\d*$/.test(digits) ? Number(digits) : null
 }
 
+/** Returns the highest number that any owner's file has; null without a file. */
 async function lastNumber(path: string): Promise<number | null> {
   const numbers = (await readdir(dirname(path))).flatMap((name) => numberOf(path, name) ?? [])
   return numbers.length === 0 ? null : Math.max(...numbers)
 }
 
-/** False when another contender was faster. */
+/** Makes the file of an owner. Returns false when another contender was faster. */
 async function linkNew(path: string, own: string, owner: Owner): Promise<boolean> {
   const made = `${path}.${owner.token}.new`
   await writeFile(made, JSON.stringify(owner), { mode: 0o600, flag: 'wx' })

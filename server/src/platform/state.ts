@@ -18,8 +18,12 @@ import type { OsUser } from './users.ts'
 /** Data directory and database, open for the server or for a command beside it. */
 export interface State extends DatabaseHandle {
   readonly directory: DataDirectory
+  /** The settings for connections outside the pool. */
   readonly connection: PoolConfig
-  /** Stops the embedded PostgreSQL when no other process uses it, unless the options keep it. */
+  /**
+   * Closes the connections, and stops the embedded PostgreSQL when no other process uses it and the options do not keep
+   * it.
+   */
   close(options?: CloseOptions): Promise<void>
 }
 
@@ -83,7 +87,7 @@ export function isRoot(): boolean {
 export async function openState(options: {
   readonly config: Config
   readonly logger: Logger
-  /** For long-lived processes: restarts the embedded PostgreSQL when it ends. */
+  /** True for long-lived processes: they restart the embedded PostgreSQL when it ends. */
   readonly supervise: boolean
   readonly signal: AbortSignal
 }): Promise<State> {

@@ -5,16 +5,19 @@ import validRange from 'semver/ranges/valid.js'
  * Commands that build plans use by name, so that a plan does not depend on the runtime.
  */
 
-/** A static site: `fairlead-static <folder>…`. A runtime starts no process for it: the gateway serves the folder. */
+/**
+ * Stands for a static site: `fairlead-static <folder>…`. A runtime starts no process for it: the gateway serves the
+ * folder.
+ */
 export const staticServerName = 'fairlead-static'
 
 /**
- * For a site whose routes exist only in the browser: `fairlead-static --spa <folder>…`. Servers that do not know the
- * flag take it for a folder without an index.html.
+ * The flag for a site whose routes exist only in the browser: `fairlead-static --spa <folder>…`. Servers that do not
+ * know the flag take it for a folder without an index.html.
  */
 export const staticFallbackFlag = '--spa'
 
-/** The command in a container image: its entry point and arguments. */
+/** Stands for the command in a container image: its entry point and arguments. */
 export const imageCommandName = 'fairlead-image'
 
 /**
@@ -32,17 +35,19 @@ export const phpServerName = 'fairlead-php'
 /** Installs a Python lock file's packages into `.venv`, with pip: `fairlead-python-lock <file>`. */
 export const pythonLockName = 'fairlead-python-lock'
 
-/** A build plan may ask for these in a specific version. */
+/** The programs that a build plan may ask for in a specific version. */
 export type ToolName = 'node' | 'npm' | 'pnpm' | 'yarn' | 'bun' | 'deno'
 
-/** The runtime chooses a version, and installs it when the server has another. */
+/**
+ * A program that an app asks for. The runtime chooses a version, and installs it when the server has another version.
+ */
 export interface ToolRequest {
   readonly tool: ToolName
-  /** As npm writes it; `*` for any. */
+  /** A range of versions as npm writes them; `*` for any. */
   readonly range: string
-  /** For the build log: `"engines.node" in package.json`. */
+  /** The source of the request, for the build log: `"engines.node" in package.json`. */
   readonly from: string
-  /** As Corepack writes it, such as `sha512.1f0e…`. */
+  /** The hash of the program's package, such as `sha512.1f0e…`, as Corepack writes it. */
   readonly hash?: string
 }
 

@@ -1,15 +1,15 @@
-/** Runs a child process. Where `null` is allowed, it means the server's user. */
+/** The operating-system user that a child process runs as. Where `null` is allowed, it means the user of the server. */
 export interface OsUser {
   readonly uid: number
   readonly gid: number
 }
 
-/** Unprivileged, for a program that root starts. */
+/** An unprivileged user, for a program that root starts. */
 export interface LesserUser {
   readonly user: OsUser
-  /** util-linux's program, which gives up the rights of root. */
+  /** The path of util-linux's `setpriv`, which gives up the rights of root. */
   readonly setpriv: string
-  /** The program must listen on ports below 1024, and keeps the right to do so. */
+  /** True when the program must listen on ports below 1024, and keeps the right to do so. */
   readonly hasLowPorts: boolean
 }
 

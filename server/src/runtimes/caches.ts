@@ -4,7 +4,7 @@ import { listHomes } from './docker/dockerfiles/daemon-record.ts'
 import { appCacheFolders } from './process/release-folders.ts'
 import { toolFolders, toolsOfReleases } from './process/toolchain/record.ts'
 
-/** Packages of apps, image layers, and programs that apps request. */
+/** Lists the caches of the runtimes: packages of apps, image layers, and programs that apps request. */
 export async function runtimeCacheFolders({
   apps,
   imageBuilds,

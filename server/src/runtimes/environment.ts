@@ -21,7 +21,7 @@ export const RELEASE_MARKER = 'FAIRLEAD_DEPLOYMENT_ID'
 export const CACHE_VARIABLE = 'FAIRLEAD_CACHE'
 
 export type CommandScope =
-  /** Has a cache and the operator's variables, such as a registry, and no `PORT`. */
+  /** A build: it has a cache and the variables of the operator, such as a registry, and no `PORT`. */
   | { readonly kind: 'build'; readonly operator: Readonly<Record<string, string>> }
   /** `port` is null for a command without incoming connections. */
   | { readonly kind: 'app'; readonly port: number | null }
@@ -84,7 +84,10 @@ export function commandEnvironment(
   }
 }
 
-/** Besides a full heap of this size, Node needs some 110 MB, and npm beside it 20 MB. */
+/**
+ * The share of the memory for the heap of Node. Besides a full heap of this size, Node needs some 110 MB, and npm beside
+ * it 20 MB.
+ */
 const shareOfHeap = 2 / 3
 
 /**

@@ -23,15 +23,16 @@ import { listApps, ownerOf, pathsOf } from './process/release-folders.ts'
 import { isServed } from './process/site-record.ts'
 import type { Handle } from './runtime.ts'
 
-/** Finds and ends what the runtimes have started for a data directory, with or without a server. */
+/* Finds and ends what the runtimes have started for a data directory, with or without a server. */
 
 export { runtimeName as nameOfProcesses } from './process/handle.ts'
 
 export type AppProcesses = ReadonlyMap<string, readonly number[]>
 
 /**
- * Processes of builds and apps that provably belong to the data directory: by a mark in their environment, which names
- * a release with the same user, or by their control group, whose name comes from the path of the directory.
+ * Finds the processes of builds and apps that provably belong to this data directory. The proof is either a mark in the
+ * environment, which names a release of the directory that has the same user, or the control group, whose name comes
+ * from the path of the directory.
  */
 export async function findAppProcesses({
   root,
@@ -102,8 +103,8 @@ export async function noteEngine({ root }: Pick<DataDirectory, 'root'>, socket: 
 }
 
 /**
- * Keeps the containers, because a later server reads their last output, and removes their networks. Returns the
- * releases whose containers ran.
+ * Ends the containers of a data directory, and removes their networks. Keeps the containers, because a later server
+ * reads their last output. Returns the releases whose containers ran.
  *
  * @throws Error when the engine does not answer, because its containers may still run
  */

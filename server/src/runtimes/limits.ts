@@ -3,7 +3,7 @@ import type { Plan } from '../platform/plans.ts'
 export interface Limits {
   readonly memoryBytes: number
   readonly cpus: number
-  /** For an app: its release, its other folders and its volumes. */
+  /** The most disk space of an app: its release, its other folders and its volumes. */
   readonly diskBytes: number
 }
 
@@ -13,7 +13,7 @@ export function limitsOf({ memory_mb, cpus, app_gb }: Pick<Plan, 'memory_mb' | '
 
 /** Threads count: Node has eleven, and `npm` with a bundler's workers on many cores has some hundreds. */
 export const mostProcesses = 512
-/** Enough for a busy app and its upstreams. Linux's default, 1,024, is low for a server. */
+/** Enough for the sockets of a busy app and its upstreams; the default of Linux, 1,024, is low for a server. */
 export const mostOpenFiles = 8_192
 /** With less than one CPU, a build of one minute takes two. Builds yield to apps in any case. */
 export const leastBuildCpus = 1
@@ -24,14 +24,14 @@ export const leastBuildCpus = 1
  */
 export const outOfMemoryScores = { build: 600, app: 500 } as const
 
-/** As in `failure.code` of a deployment. */
+/** The limits that processes can exceed, as in `failure.code` of a deployment. */
 export const limitCodes = ['out_of_memory', 'too_many_processes'] as const
 export type LimitCode = (typeof limitCodes)[number]
 
-/** In bytes for memory, and a count for processes. */
+/** A limit that ended a build or an app: in bytes for memory, and a count for processes. */
 export interface ExceededLimit {
   readonly code: LimitCode
   readonly allowed: number
-  /** The highest observed value. */
+  /** The highest observed value; `null` when unknown. */
   readonly used: number | null
 }

@@ -5,7 +5,7 @@ import type { Runtime } from './runtime.ts'
 
 export interface RuntimeNames {
   readonly preferred: string
-  /** Null without a runtime for container images. */
+  /** Runs container images; null without one. */
   readonly images: string | null
 }
 

@@ -15,14 +15,14 @@ export interface Runtime {
   readonly builder: Builder
   readonly instances: Instances
   readonly releases: ReleaseStore
-  /** Null where the runtime runs no container images. */
+  /** Makes releases from container images; null where the runtime runs none. */
   readonly images: Images | null
 }
 
 export interface Capabilities {
   /** Tells what builds and apps can do but should not; null when they are isolated. */
   readonly warning: string | null
-  /** `attach` can give a command a terminal. */
+  /** True when `attach` can give a command a terminal. */
   readonly terminal: boolean
   readonly copies: boolean
   readonly details: Readonly<Record<string, string | boolean>>
@@ -41,7 +41,10 @@ export interface Release extends ReleaseRef {
   readonly appNumber: number
   /** Apps of a project may reach each other where the runtime has project networks. */
   readonly projectId: string
-  /** For other apps of the project, as `<name>.internal`; null for instances without incoming connections. */
+  /**
+   * The name of the app for the other apps of the project, as `<name>.internal`; null for instances without incoming
+   * connections.
+   */
   readonly internalName: string | null
   readonly limits: Limits
   readonly variables: Readonly<Record<string, string>>
@@ -54,7 +57,7 @@ export interface Release extends ReleaseRef {
   readonly volumes?: Readonly<Record<string, string>>
 }
 
-/** `exceeded` is the limit that ended it, if one did. */
+/** The end of a command or an instance. `exceeded` is the limit that ended it, if one did. */
 export interface Exit {
   readonly code: number | null
   readonly signal: string | null
@@ -124,15 +127,15 @@ export interface Images {
     options: { readonly output: FileHandle; readonly signal: AbortSignal },
   ): Promise<string>
   /**
-   * Builds a Dockerfile of the sealed sources, after other builds of the app, and makes the image the release. Rejects
-   * with the reason of the signal when it aborts. No process remains in any case.
+   * Builds a Dockerfile of the sealed sources, after other builds of the app have ended, and makes the image the
+   * release. Rejects with the reason of the signal when it aborts. No process remains in any case.
    *
    * @param file.path from the top of the sources
-   * @param file.target null for the last stage
-   * @param file.context the folder with the build's files, from the top of the sources; `.` for all sources
-   * @param options.output receives the build's output; stays open
-   * @param options.credentialsFor returns the credentials for the registry of an image in the Dockerfile, by the host
-   *   in its reference. Its errors end the build
+   * @param file.target the stage to build; null for the last stage
+   * @param file.context the folder with the files for the build, from the top of the sources; `.` for all sources
+   * @param options.output receives the output of the build; stays open
+   * @param options.credentialsFor returns the credentials for a registry of images in the Dockerfile, by the host in
+   *   the references; null without credentials. Its errors end the build
    * @throws RuntimeError `image_denied` or `image_not_found` for an image that its registry refuses
    */
   build(
@@ -160,7 +163,7 @@ export type RunCommand = (command: Command, signal: AbortSignal) => Promise<Exit
 export interface Handle {
   readonly runtime: string
   readonly data: Readonly<Record<string, string | number>>
-  /** Such as `worker.2`; absent for `web.1`. No runtime needs it. */
+  /** The name of the instance in its release, such as `worker.2`; absent for `web.1`. No runtime needs it. */
   readonly process?: string
   /** The byte position of its first output in the log: an earlier instance wrote the lines before. Absent for 0. */
   readonly logFrom?: number
@@ -196,9 +199,9 @@ export type Observation =
   | ({ readonly state: 'exited' } & Exit)
 
 export interface StopOptions {
-  /** Between SIGTERM and SIGKILL. */
+  /** The time between SIGTERM and SIGKILL in milliseconds. */
   readonly graceMs: number
-  /** After an abort, nothing more ends. Not an error. */
+  /** Gives up without an error when it aborts: from then on nothing more ends. */
   readonly signal?: AbortSignal
 }
 
@@ -259,10 +262,10 @@ export interface AttachRequest {
   readonly signal: AbortSignal
 }
 
-/** All processes of an instance together. */
+/** The resource use of all processes of an instance together. */
 export interface Usage {
   readonly memoryBytes: number
-  /** Since the instance's start. */
+  /** The CPU time in seconds since the start of the instance. */
   readonly cpuSeconds: number
   readonly processes: number
 }
@@ -275,23 +278,26 @@ export interface ReleaseStore {
   isMade(release: ReleaseRef): Promise<boolean>
   /** Removes what an app keeps between releases. Nothing of it may run. */
   removeApp(appId: string): Promise<void>
-  /** On the disk of releases, in bytes; null when it is the data directory's disk, or is not accessible. */
+  /**
+   * Returns the free bytes on the disk of releases; null when it is the disk of the data directory, or is not
+   * accessible.
+   */
   freeElsewhere?(): Promise<number | null>
   /** Lists everything with the label of this server. */
   list(): Promise<Inventory>
   /** Ends instances that are not in `known`: a server that is killed right after a start has not stored the handle. */
   endOthers(release: ReleaseRef, known: readonly Handle[]): Promise<void>
   /**
-   * Returns the bytes of the release itself, of the folders that all releases of its app share, or of both. Except for
-   * `files`, removed files count that its processes still have open. May return any number above `enough` as soon as
-   * there are more bytes; infinity when a folder is unreadable.
+   * Returns the disk use in bytes: of the release itself, of the folders that all releases of its app share, or of
+   * both. Except for the part `files`, the release includes removed files that its processes still have open. May
+   * return any number above `enough` as soon as there are more bytes; infinity when a folder is unreadable.
    */
   diskUsage(release: ReleaseRef, part: 'release' | 'files' | 'shared' | 'all', enough?: number): Promise<number>
 }
 
 export interface Inventory {
   readonly apps: readonly { readonly id: string; readonly releases: readonly string[] }[]
-  /** Something of them runs, or has ended but remains. */
+  /** The ids of releases with something that runs, or that has ended but remains. */
   readonly running: ReadonlySet<string>
   /** The number of instances of each of these releases with a process or a container, also of starting instances. */
   readonly instances: ReadonlyMap<string, number>

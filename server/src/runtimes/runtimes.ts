@@ -17,7 +17,7 @@ export type PackRelease = (
 export interface Runtimes {
   /** Builds new releases from sources. Runs them unless `packs` exists. */
   readonly preferred: Runtime
-  /** Runs what the preferred runtime has built, when that one may run no program. */
+  /** The runtime for programs that the preferred runtime has built, when the preferred runtime may run no program. */
   readonly packs: { readonly runtime: Runtime; readonly pack: PackRelease } | null
   readonly all: readonly Runtime[]
   /** Throws when this server does not have it. */
@@ -45,20 +45,20 @@ export function createRuntimes(
 
 /** A release's folders at build time. Its image has the same paths, because build output may contain them. */
 export interface ReleasePlace extends Omit<CommandPaths, 'cache'> {
-  /** Comes first on PATH. */
+  /** The folder that comes first on PATH. */
   readonly bin: string
 }
 
-/** From folders of this machine, as parts of an image. All paths are absolute. */
+/** A release from folders of this machine, as the parts of an image. All paths are absolute. */
 export interface BuiltRelease {
   readonly place: ReleasePlace
-  /** Owns the files and runs the commands. */
+  /** The owner of its files, and the user of its commands. */
   readonly user: OsUser
-  /** The release's programs, besides the system's files. */
+  /** Files and folders of the programs of the release, in addition to the system files. */
   readonly programs: readonly string[]
-  /** `/etc/passwd` and `/etc/group`; null when the release runs as the server's user. */
+  /** The files for `/etc/passwd` and `/etc/group`; null when the release runs as the user of the server. */
   readonly accounts: { readonly passwd: string; readonly group: string } | null
 }
 
-/** After the build. */
+/** Finds the content for an image of a release after its build. */
 export type FindBuilt = (release: Release) => Promise<BuiltRelease>

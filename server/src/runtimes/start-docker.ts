@@ -27,13 +27,13 @@ import { pathsOf } from './process/release-folders.ts'
 import type { Builder, Runtime } from './runtime.ts'
 import type { FindBuilt, Runtimes } from './runtimes.ts'
 
-/** For an engine that also starts, for example after a reboot. */
+/** How long the start of a server waits for an engine that also starts, for example after a reboot. */
 const engineStartMs = 10_000
 
-/** Between attempts to remove an earlier server's leftovers from an unreachable engine. */
+/** The time between attempts to remove leftovers of an earlier server from an engine that was unreachable. */
 const cleanEveryMs = 60_000
 
-/** A registry may never end its answer. */
+/** The time limit for preparing the base of containers: a registry may never end its answer. */
 const prepareMs = 3_600_000
 
 export interface DockerParts {
@@ -50,7 +50,7 @@ export interface DockerParts {
   readonly yielding: Yielding | null
 }
 
-/** `publish` lets containers reach a port of the gateway. */
+/** The runtime of containers, and a function that lets containers reach a port of the gateway. */
 export interface StartedDocker {
   readonly runtime: Runtime
   readonly packs: Runtimes['packs']
@@ -164,7 +164,7 @@ async function openNetworks(
 }
 
 /**
- * Builds use the process runtime's source folders and network access.
+ * Starts the builder of Dockerfiles. Builds use the source folders and the network access of the process runtime.
  *
  * @param server the id of the data directory, which labels images
  */

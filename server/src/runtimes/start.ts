@@ -33,15 +33,15 @@ export interface RuntimesParts {
   readonly caches: Caches
   /** Called right before the runtimes start, end or remove something; throws when another server leads. */
   readonly fence: () => void
-  /** The gateway's user; `null` for the server's user. */
+  /** The user of the gateway; `null` where the gateway runs as the user of the server. */
   readonly siteReader: OsUser | null
-  /** Apps get so many requests that builds must leave them a core. */
+  /** True while apps get so many requests that builds must leave a core to them. */
   readonly leavesCore: () => boolean
-  /** For tests, besides the configured runtimes. */
+  /** Runtimes besides the configured runtimes; for tests. */
   readonly moreRuntimes: readonly Runtime[] | undefined
-  /** For tests: builds and runs new releases in place of the process runtime. */
+  /** Builds and runs new releases in place of the process runtime; for tests. */
   readonly preferredRuntime: Runtime | undefined
-  /** For tests: replaces the detected capabilities. */
+  /** Replaces the detected capabilities of the host; for tests. */
   readonly host: HostCapabilities | undefined
 }
 
@@ -52,7 +52,7 @@ export interface StartedRuntimes {
   readonly publish: (port: number) => Promise<void>
 }
 
-/** Releases are processes of this machine, or containers if configured. */
+/** Starts the runtimes that build and run releases: processes of this machine, and containers if configured. */
 export async function startRuntimes(parts: RuntimesParts): Promise<StartedRuntimes> {
   const { config, directory, stack, logger, caches, fence, moreRuntimes = [], preferredRuntime } = parts
   const own = [clusterUser(config), databasesUser(config), gitUser(config), gatewayUser(config)]

@@ -5,7 +5,7 @@ import { startPeriodic } from '../periodic.ts'
 import { counterIn, foldersIn, isCode, type Layout, listingFolder, makeLayout } from './groups.ts'
 import type { Hierarchy } from './hierarchy.ts'
 
-/**
+/*
  * Groups in this folder yield the CPU to all groups beside it. Normally, a thread that wakes up waits for the slice of
  * the running thread, some milliseconds, regardless of their weights, and a request waits like this at each program on
  * its way. Beside an idle group (`cpu.idle`, since Linux 5.15), a thread runs at once. The kernel compares two threads
@@ -15,7 +15,7 @@ import type { Hierarchy } from './hierarchy.ts'
 
 export interface Yielding {
   readonly hierarchy: Hierarchy
-  /** Besides the files of their group, all processes write their pid to these. */
+  /** Files to which the processes of all groups write their pid, besides the files of their group. */
   readonly join: readonly string[]
   /** Keeps the share up to date until all groups that have begun have ended. */
   began(group: string): Promise<void>
@@ -25,7 +25,7 @@ export interface Yielding {
 
 export interface YieldingPlace {
   readonly hierarchy: Hierarchy
-  /** The hierarchy has nothing else in it, so it yields as a whole. */
+  /** True when nothing else is in the hierarchy: then the whole hierarchy yields to the groups beside it. */
   readonly isOwn: boolean
 }
 
@@ -86,7 +86,9 @@ export async function openYielding(
   }
 }
 
-/** Only what other groups leave (`idle`), or a quarter of one other group's share (`low`). */
+/**
+ * The groups' share of the CPU: only what other groups leave (`idle`), or a quarter of one other group's share (`low`).
+ */
 export type Share = 'idle' | 'low'
 
 /** CPU time of all groups together, and the time of the measurement; both in seconds. */
@@ -96,7 +98,7 @@ export interface CpuSample {
   readonly used: number | null
 }
 
-/** Below this part of a core, groups get the `low` share. */
+/** Groups that used less than this part of a core get the `low` share. */
 export const leastCores = 0.1
 
 /**
@@ -198,13 +200,16 @@ async function secondsIn(counter: string, version: 1 | 2): Promise<number | null
   return version === 2 ? counterIn(text, 'usage_usec') / 1e6 : Number(text) / 1e9
 }
 
-/**
+/*
  * `cpu.idle` is not enough: when two programs on a request's way share a core, one interrupts the other, and from Linux
  * 6.6 on the kernel may then run an idle group until the next tick. This cannot happen on a core without idle groups.
  */
 
 interface Cores {
-  /** Processes of version 1 join this folder; `null` in version 2, where their groups are in the folder. */
+  /**
+   * The folder of version 1 that processes join; `null` in version 2, where the groups of the processes are in the
+   * folder.
+   */
   readonly member: string | null
   /** Makes the folder again, with all cores, if it was removed. */
   prepare(): Promise<void>

@@ -32,7 +32,7 @@ export function limitFiles(version: 1 | 2, limits: GroupLimits): LimitFile[] {
   if (version === 1) {
     return [
       { controller: 'memory', file: 'memory.limit_in_bytes', value: memory },
-      // Memory and swap together, which must not be below the limit of memory, so it comes second.
+      // Limits memory and swap together. It may not be lower than the limit of memory, so it comes second.
       { controller: 'memory', file: 'memory.memsw.limit_in_bytes', value: memory, optional: true },
       { controller: 'cpu', file: 'cpu.cfs_period_us', value: String(periodMicroseconds) },
       { controller: 'cpu', file: 'cpu.cfs_quota_us', value: quota },
@@ -62,7 +62,7 @@ export function counterFiles(version: 1 | 2): CounterFile[] {
   ]
 }
 
-/** Lines of `name value`; 0 when the name is missing. */
+/** Reads a counter from lines of `name value`; 0 when it is missing. */
 export function counterIn(text: string, name: string): number {
   const line = text.split('\n').find((each) => each.startsWith(`${name} `))
   return line === undefined ? 0 : Number(line.slice(name.length + 1))
@@ -128,7 +128,7 @@ async function freeze({ version, folders }: Layout, name: string, frozen: boolea
   } while (performance.now() < deadline)
 }
 
-/** Folders stay busy for a moment after their last process has ended. */
+/** Deletes a group's folder and its subfolders. Folders stay busy for a moment after their last process has ended. */
 export async function removeGroup(folder: string): Promise<void> {
   const deadline = performance.now() + killDeadlineMs
   const pause = growingPause(pauses)

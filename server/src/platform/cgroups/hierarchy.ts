@@ -8,9 +8,9 @@ export type Controller = (typeof controllers)[number]
 export interface Hierarchy {
   readonly version: 1 | 2
   readonly folders: GroupFolders
-  /** Version 1 counts CPU time here. In version 2 every group counts. */
+  /** The folder in which version 1 counts the CPU time of groups. In version 2 every group counts its own. */
   readonly cpuTime?: string
-  /** Version 1 sets cores here. In version 2 every group can. */
+  /** The folder in which version 1 sets the cores of groups. In version 2 every group can set its cores. */
   readonly cores?: string
 }
 

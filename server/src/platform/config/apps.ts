@@ -53,17 +53,18 @@ export function appsConfig(set: AppsSet & NetworkSet & EdgeSet): AppsConfig {
 }
 
 export interface AddressRange {
+  /** The first address as a number. */
   readonly first: number
-  /** The length of the prefix, 8 to 24. */
+  /** The length of the network prefix in bits, 8 to 24. */
   readonly bits: number
 }
 
 const message = 'must be an IPv4 network with a prefix of 8 to 24 bits, such as 198.18.0.0/15'
 
-/** For tests between devices (RFC 2544): no route leads there. */
+/** The networks for tests between devices (RFC 2544). No route of a machine or of the internet leads there. */
 const unused: AddressRange = { first: 198 * 2 ** 24 + 18 * 2 ** 16, bits: 15 }
 
-/** In RFC 1918, where neither Docker's default networks nor cloud networks begin. */
+/** A part of the private addresses of RFC 1918 in which neither Docker's default networks nor cloud networks begin. */
 const forContainers: AddressRange = { first: 10 * 2 ** 24 + 208 * 2 ** 16, bits: 12 }
 
 export const appNetworkSettings = {

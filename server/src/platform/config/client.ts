@@ -23,17 +23,18 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 /** Commands that use a server's API need no other configuration. */
 export interface ClientSettings {
+  /** The server and the key that the environment names; null if it names none. */
   readonly given: ClientConfig | null
-  /** Runs the command, when the environment names a server without a key. */
+  /** The CI job that runs the command, when the environment names a server without a key. */
   readonly job: (CiJob & { readonly baseUrl: string }) | null
   /** `fairlead login` keeps a server in this file. */
   readonly loginFile: string
-  /** The environment names a data directory. */
+  /** True when the environment names a data directory. */
   readonly hasDataDirectory: boolean
 }
 
 /**
- * Address and API key, or the CI job when there is no key.
+ * Reads the server's address and the API key, or the CI job when there is no key.
  *
  * @throws ConfigError that names the wrong variables, without their values
  */
@@ -94,24 +95,25 @@ export const variablesOfEnvironment = (): Environment => process.env
 
 export interface CiJob {
   readonly ci: string
-  /** Null for a tag, or where the CI does not say. */
+  /** The branch that the job builds; null for a tag, or where the CI does not say. */
   readonly branch: string | null
-  /** Without its owner; null where the CI does not say. */
+  /** The name of the repository, without its owner; null where the CI does not say. */
   readonly repository: string | null
   readonly tokens: CiTokens
 }
 
 export type CiTokens =
-  /** In the job's variables. Each token is accepted once. `missing` says how to get one. */
+  /** Tokens in the job's variables. Each token is accepted once. `missing` says how to get a token. */
   | { readonly kind: 'given'; readonly tokens: readonly string[]; readonly missing: string }
-  /** From an address. `missing` says how to get the address. */
+  /** An address that answers with a token. `missing` says how to get the address. */
   | { readonly kind: 'request'; readonly url: string; readonly bearer: string; readonly missing: string }
-  /** From a program of the CI. */
+  /** A program of the CI that prints a token. */
   | { readonly kind: 'program'; readonly program: string; readonly arguments: (audience: string) => readonly string[] }
 
 /** A GitLab job names these in `id_tokens`. Each token is accepted once, so long builds need several. */
 export const tokenVariables = ['FAIRLEAD_ID_TOKEN', 'FAIRLEAD_ID_TOKEN_2', 'FAIRLEAD_ID_TOKEN_3', 'FAIRLEAD_ID_TOKEN_4']
 
+/** Recognizes a CI by its variables; returns null outside a known CI. */
 function ciJob(environment: Environment): CiJob | null {
   if (environment['GITLAB_CI'] === 'true') return gitlab(environment)
   if (environment['BUILDKITE'] === 'true') return buildkite(environment)

@@ -6,9 +6,9 @@ export interface DatabasesConfig {
   /** An administrator of the operator's PostgreSQL; `undefined` for the embedded one. */
   readonly url: string | undefined
   readonly ports: Range
-  /** A deleted database can be restored for this time. */
+  /** How long a deleted database can be restored. */
   readonly retentionMs: number
-  /** With this environment npm reaches the registry as elsewhere on this machine. */
+  /** The environment with which npm reaches the package registry as elsewhere on this machine. */
   readonly registryEnvironment: Readonly<Record<string, string>>
 }
 
@@ -41,7 +41,7 @@ export function databasesConfig(
   }
 }
 
-/** These locate npm's settings, or are settings for the connection to a registry. */
+/** The variables that locate npm's settings, and npm's settings for the connection to a registry. */
 const registryVariable =
   /^(HOME|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|(https?|no|all)_proxy|npm_config_((https?_)?proxy|noproxy|registry|ca|cafile|strict_ssl|userconfig|globalconfig|cache|[@/].*))$/i
 

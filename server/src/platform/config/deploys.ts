@@ -5,28 +5,29 @@ import { absolutePaths, jsonVariables, list, megabytes, type Range, range, secon
 
 export interface DeploysConfig {
   readonly releasePorts: Range
-  /** At the same time. */
+  /** The most builds that run at the same time. */
   readonly builds: number
   readonly buildMemoryBytes: number
   readonly fetchTimeoutMs: number
   readonly buildTimeoutMs: number
   readonly startTimeoutMs: number
-  /** After the first successful health check. */
+  /** How long an app must stay up after its first successful health check. */
   readonly stableMs: number
-  /** For requests of an old release after a switch. */
+  /** How long an old release may finish its requests after a switch. */
   readonly drainMs: number
   readonly mostSourceBytes: number
+  /** How many days an uploaded source is kept after its last use. */
   readonly sourceRetentionDays: number
   readonly mostReleaseBytes: number
-  /** For the packages of an app, or a repository. */
+  /** The most disk space for one cache: the packages of an app, or a repository. */
   readonly mostEachCacheBytes: number
   readonly mostAllCachesBytes: number
-  /** With less free space, nothing is accepted or built. */
+  /** Free disk space below which nothing is accepted or built. */
   readonly reserveBytes: number
-  /** Every account may deploy git repositories in these folders, by `file:` addresses. */
+  /** Folders whose git repositories every account may deploy, as `file:` addresses. */
   readonly fileSources: readonly string[]
   readonly environment: Readonly<Record<string, string>>
-  /** In the Docker engine; every Dockerfile may begin with one. */
+  /** Images of the Docker engine that every Dockerfile may begin with. */
   readonly baseImages: readonly string[]
 }
 
@@ -100,11 +101,11 @@ export const defaultBuildMemory = (machine: number): number =>
 export const machineBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
 
 export interface DockerConfig {
-  /** An absolute path. */
+  /** The absolute path of its socket. */
   readonly socket: string
-  /** Set when all apps run in containers and none as a process. */
+  /** Set when all apps run in containers and none runs as a process. */
   readonly alone: {
-    /** Null for the machine's programs. */
+    /** The base of generated images; null for the programs of this machine. */
     readonly base: string | null
   } | null
 }
@@ -141,6 +142,7 @@ export const dockerSettings = {
 const whole = z.object(dockerSettings)
 export type DockerSet = z.output<typeof whole>
 
+/** Returns the problem of `DOCKER_HOST` for a server that runs containers; null when there is none. */
 export function dockerProblem(set: DockerSet): string | null {
   if (!isWanted(set)) return null
   const parsed = socketAddress.safeParse(set.DOCKER_HOST || `unix://${defaultSocket}`)

@@ -24,7 +24,7 @@ export interface EdgeConfig {
   readonly acme: { readonly email: string; readonly url: string; readonly ca: string | null }
   readonly httpPort: number
   readonly httpsPort: number
-  /** Recursive servers; null for the system's. */
+  /** The recursive servers to ask for records; null for the system's servers. */
   readonly dnsServers: readonly DnsServer[] | null
   readonly dnsUpdates: DnsUpdates | null
 }
@@ -124,6 +124,7 @@ export function edgeConfig(set: EdgeSet): EdgeConfig | null {
   }
 }
 
+/** Returns the origin of the dashboard and the API; null for a server without an edge. */
 export function edgeOrigin(set: EdgeSet): string | null {
   if (set.FAIRLEAD_DOMAIN === undefined) return null
   return new URL(`https://${dashboardHost(set, set.FAIRLEAD_DOMAIN)}:${httpsPort(set)}`).origin
@@ -140,7 +141,7 @@ function dnsUpdates(set: EdgeSet): DnsUpdates | null {
   return program === undefined ? null : { kind: 'command', program }
 }
 
-/** The edge replaces these, or they need ports, too. */
+/** Other settings that the edge replaces, or that also need ports. */
 export interface OtherSettings {
   readonly FAIRLEAD_PORT: number
   readonly FAIRLEAD_GATEWAY_PORT: number
@@ -153,7 +154,7 @@ export interface OtherSettings {
   readonly FAIRLEAD_APPS_PORT?: number | undefined
 }
 
-/** Names the variable and its requirement. */
+/** Finds conflicts between settings: the name of a variable and its requirement. */
 export function edgeProblems(set: EdgeSet & OtherSettings): [variable: string, message: string][] {
   if (set.FAIRLEAD_DOMAIN === undefined) {
     const given = Object.keys(edgeSettings).filter((name) => set[name as keyof EdgeSet] !== undefined)

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 
+/** Thrown for a wrong configuration. The message has one line for each wrong variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }

@@ -63,7 +63,7 @@ function readJsonFile(path: string, context: z.RefinementCtx): unknown {
   }
 }
 
-/** Such as `https://fairlead.example.com`; only the host if no origin is set. */
+/** The server's public origin, such as `https://fairlead.example.com`; only its host if no origin is set. */
 export type PublicAddress = { readonly origin: string } | { readonly host: string }
 
 export const networkSettings = {
@@ -124,11 +124,11 @@ export function outboundConfig(set: OutboundSet, localMode: boolean): OutboundCo
   }
 }
 
-/** systemd sets these for the processes of a service (sd_notify(3), sd_watchdog_enabled(3)). */
+/** The variables that systemd sets for the processes of a service (sd_notify(3), sd_watchdog_enabled(3)). */
 export interface ServiceManagerConfig {
-  /** Undefined when no service manager started this process. */
+  /** The socket that takes notifications; `undefined` when no service manager started this process. */
   readonly notifySocket: string | undefined
-  /** Without a keep-alive for this time, systemd kills the service. */
+  /** systemd kills a service that sends no keep-alive for this time; `undefined` for a service without a watchdog. */
   readonly watchdogMs: number | undefined
 }
 

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import { blockList } from '../outbound.ts'
 
-/**
+/*
  * Each parser reads the text of a variable. An error message is a clause without a subject, because it follows the
  * variable's name.
  */
@@ -21,7 +21,7 @@ export const port = z
   .transform(Number)
   .refine((n) => n <= 65535, 'must be a port from 0 to 65535')
 
-/** As milliseconds. */
+/** Reads seconds as milliseconds. */
 export const seconds = z
   .string()
   .regex(/^\d+(\.\d+)?$/, 'must be a number of seconds')
@@ -29,7 +29,7 @@ export const seconds = z
   // Node's timers count milliseconds in 31 bits.
   .refine((ms) => ms < 2 ** 31, 'must be less than 24 days')
 
-/** As bytes. */
+/** Reads megabytes as bytes. */
 export const megabytes = z
   .string()
   .regex(/^\d{1,9}$/, 'must be a whole number of megabytes')
@@ -98,7 +98,7 @@ function isBare({ pathname, search, hash, username, password }: URL): boolean {
 
 export const postgresUrl = z.string().regex(/^postgres(ql)?:\/\//, 'must begin with postgres:// or postgresql://')
 
-/** A JSON object of strings, for other programs' environments. */
+/** Reads a JSON object of strings: environment variables for other programs. */
 export const jsonVariables = z
   .string()
   .transform((value, context) => {

@@ -14,13 +14,13 @@ const deadlineMs = 5_000
 export interface ServerControl {
   readonly record: ServerRecord
   isRunning(): Promise<boolean>
-  /** Rejects without an answer within five seconds. */
+  /** Rejects when the server does not answer within five seconds. */
   status(): Promise<ServerStatus>
-  /** Resolves when the stop has begun. */
+  /** Asks the server to stop; resolves when the stop has begun. */
   stop(what: 'all' | 'server'): Promise<void>
   /**
-   * Rejects with a `ControlError` when the server refuses, and with another error without an answer before `signal`
-   * aborts.
+   * Sends any request. Rejects with a `ControlError` when the server refuses the request, and with another error when
+   * the server does not answer before `signal` aborts.
    */
   send(method: 'GET' | 'POST', path: string, body: unknown, signal: AbortSignal): Promise<unknown>
 }
@@ -83,9 +83,9 @@ async function sendTo(
 const schema = z.object({
   id: z.string(),
   pid: z.int().positive(),
-  /** From `inspectProcess`. Start time and pid together identify the process. */
+  /** The start time from `inspectProcess`. Together with the pid it identifies the process. */
   processStart: z.string(),
-  /** `processStart` counts from this boot; null where the system has none. */
+  /** The id of the boot from which `processStart` counts; null where the system has none. */
   boot: z.string().nullable(),
   version: z.string(),
   startedAt: z.iso.datetime(),
@@ -95,7 +95,7 @@ const schema = z.object({
 
 export type ServerRecord = Readonly<z.output<typeof schema>>
 
-/** A record, a record that is being written, and a socket. */
+/** The files of one server: its record, the record while it is written, and the socket. */
 const fileNames = /^(\d+-[0-9a-f]{8})\.(json|new|sock)$/
 
 export function recordName({ id, pid }: Pick<ServerRecord, 'id' | 'pid'>): string {
@@ -190,7 +190,7 @@ const serverStatus = z.object({
   /** `null` until the server listens. */
   url: z.string().nullable(),
   state: z.enum(['starting', 'ready', 'stopping']),
-  /** The leader does the background work. */
+  /** True for the server that does the background work. */
   leading: z.boolean(),
   dataDirectory: z.string(),
 })

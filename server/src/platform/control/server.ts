@@ -36,10 +36,12 @@ export interface Presence extends Pick<Control, 'close'> {
 }
 
 /**
- * @param options.id also registered in the database
+ * Makes this server known in its data directory.
  *
+ * @param options.id the id that it is also registered with in the database
  * @param options.onStop called when a command asks the server to stop
- * @param options.onHandover called when a command asks for a handover; resolves when another server has taken over
+ * @param options.onHandover called when a command asks the server to hand over; resolves when another server has taken
+ * over
  */
 export async function openPresence(options: {
   readonly id: string

@@ -45,7 +45,7 @@ export function createBatcher<Question, Answer>(
     })
 }
 
-/** Inside a transaction, the read must use its connection. */
+/** Reads an answer. Inside a transaction the caller passes it, so that the read uses its connection. */
 export type BatchedRead<Question, Answer> = (question: Question, transaction?: Transaction) => Promise<Answer>
 
 /**

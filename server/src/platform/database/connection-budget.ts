@@ -1,11 +1,11 @@
-/**
+/*
  * The connections of the server's pools, and how many each kind of work may hold. All pool sizes and concurrency limits
  * come from here, so that they fit together.
  */
 
 export interface ConnectionUse {
   readonly concurrency: number
-  /** For one unit of work: 2 for a query beside an open transaction. */
+  /** The most connections that one unit of work holds at once: 2 for a query beside an open transaction. */
   readonly connectionsEach: number
 }
 
@@ -66,7 +66,7 @@ export const connectionBudget = {
   leader: checkedBudget({
     poolSize: 20,
     requests: { concurrency: 0, connectionsEach: 1 },
-    // For the reconciler, webhooks and maintenance. Jobs share what these leave.
+    // The reconciler, webhooks and maintenance. Jobs share what these leave.
     reservedForReads: 6,
     lanes: {
       /** Deployments. Their builds wait for build slots, which are fewer. */
@@ -81,7 +81,7 @@ export const connectionBudget = {
   }),
 }
 
-/** For each server: the leadership lock, the cluster membership, listeners. */
+/** Connections of each server outside the pools: the leadership lock, the cluster membership, listeners. */
 const outsidePools = 1 + 1 + 3
 const forCommands = 10
 

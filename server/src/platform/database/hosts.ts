@@ -2,7 +2,7 @@ import { Socket } from 'node:net'
 import { type ConnectionOptions, checkServerIdentity, type PeerCertificate } from 'node:tls'
 import { Client, type PoolConfig } from 'pg'
 
-/**
+/*
  * An address of PostgreSQL may name a primary and its standbys, as in libpq. The driver supports only one host. Here
  * each new connection goes to the host that currently accepts writes, and so follows a failover.
  */
@@ -18,9 +18,10 @@ const defaultPort = 5432
 const probeTimeoutMs = 3_000
 
 /**
- * Takes `postgres://user:password@a:5432,b:5433/db`, with IPv6 in brackets. Empty for an address with one host.
+ * Splits an address with several hosts (`postgres://user:password@a:5432,b:5433/db`, IPv6 in brackets). Returns none
+ * for an address with one host.
  *
- * @throws Error that says what is wrong, without the address, which holds a password
+ * @throws Error that says what is wrong, without the address, because that holds a password
  */
 export function parseHosts(url: string): PostgresHost[] {
   const [, scheme = '', user = '', authority = '', rest = ''] =

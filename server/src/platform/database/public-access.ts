@@ -2,7 +2,7 @@ import { Client, type ClientConfig } from 'pg'
 import type { Finding } from '../finding.ts'
 import type { Logger } from '../logger.ts'
 
-/**
+/*
  * PostgreSQL lets every role connect to a new database. Where users' databases are on the state's server, a user could
  * hold the leader's advisory lock and notify servers in its name.
  */

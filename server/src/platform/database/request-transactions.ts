@@ -4,8 +4,8 @@ import { createSlots } from '../slots.ts'
 import { connectionBudget } from './connection-budget.ts'
 
 /**
- * Repeats `transact` after a deadlock. Accounts take turns, regardless of how many requests each has. The transaction
- * must not wait for a client.
+ * Runs `transact` in a transaction for a request of an account, and repeats it after a deadlock. Accounts take turns,
+ * however many requests each account has. The transaction must not wait for a client.
  */
 export type RequestTransactions = <Result>(
   accountId: string,
@@ -13,7 +13,7 @@ export type RequestTransactions = <Result>(
 ) => Promise<Result>
 
 export function createRequestTransactions(database: Database): RequestTransactions {
-  // Fewer slots than connections, so that reads do not wait behind the queue.
+  // Each transaction holds a connection. There are fewer slots than connections, so reads do not wait behind the queue.
   const slots = createSlots(connectionBudget.requests.requests.concurrency)
   return (accountId, transact) =>
     slots.use(accountId, undefined, () => againAfterDeadlock(() => database.transaction().execute(transact)))

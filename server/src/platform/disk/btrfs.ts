@@ -3,12 +3,12 @@ import { chmod, lstat, statfs } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { SYSTEM_FOLDERS } from './folders.ts'
 
-/**
+/*
  * Quotas of btrfs (btrfs-quota(8)): a subvolume can be in groups, and a group limits all its members together. A write
  * beyond the limit fails at once with EDQUOT.
  */
 
-/** In statfs(2). */
+/** The number that statfs(2) has for btrfs. */
 const btrfs = 0x9123683e
 /** The top folder of every subvolume has this inode, and no other folder has. */
 const topInode = 256
@@ -95,7 +95,7 @@ async function run(...args: string[]): Promise<string> {
   return (await promisify(execFile)('btrfs', args, options)).stdout
 }
 
-/** Instances of a release may start at the same time. */
+/** Ignores the error that something exists: instances of a release may start at the same time. */
 async function unlessThere(done: Promise<unknown>): Promise<void> {
   await done.catch((error: unknown) => {
     if (!String(error).includes('File exists')) throw error

@@ -23,6 +23,7 @@ export interface CacheCaps {
 export interface FoundCache {
   readonly path: string
   readonly bytes: number
+  /** The time of the last use, in milliseconds of Unix time. */
   readonly usedAt: number
   readonly inUse: boolean
 }
@@ -43,8 +44,7 @@ export function beyondCaps(found: readonly FoundCache[], { mostEachBytes, mostAl
 }
 
 /**
- * @param options.list the folders of all caches; they need not exist
- *
+ * @param options.list lists the folders of all caches; they need not exist
  * @param options.isKept true for a folder that something needs, so that the caps do not delete it
  */
 export function createCaches(

@@ -4,7 +4,7 @@ import { lchown, lstat, mkdir, open, readdir } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import type { OsUser } from '../users.ts'
 
-/** Of the machine's own programs. */
+/** The folders of the machine's own programs. */
 export const SYSTEM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin'] as const
 
 /** Lists the names of the folders in a folder; none when it does not exist. */
@@ -18,7 +18,11 @@ export async function foldersIn(directory: string): Promise<string[]> {
   }
 }
 
-/** @throws Error when the path is not a folder, such as a symbolic link */
+/**
+ * Makes a private folder that belongs to the user, unless it exists.
+ *
+ * @throws Error when the path is not a folder, such as a symbolic link
+ */
 export async function ensurePrivateFolder(path: string, user: OsUser | null): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })

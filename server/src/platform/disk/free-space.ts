@@ -7,7 +7,7 @@ import type { Logger } from '../logger.ts'
 import { isBeyondQuota } from '../processes.ts'
 import { SYSTEM_FOLDERS } from './folders.ts'
 
-/** With less, the server refuses changes: PostgreSQL ends when it cannot write its log. */
+/** Below this, the server refuses changes: PostgreSQL ends when it cannot write its log. */
 const mostCriticalBytes = 64_000_000
 
 /** Returns the free bytes on the disk of a folder that users other than root may use. */
@@ -49,10 +49,10 @@ export async function fallocate(...args: readonly string[]): Promise<void> {
 
 /** PostgreSQL needs some segments of its log, of 16 MB each, to recover and make a checkpoint. */
 const ballastBytes = 128 * 1024 * 1024
-/** With less, PostgreSQL cannot start. */
+/** Below this, PostgreSQL cannot start. */
 const fullBytes = 32_000_000
 
-/** Its space is set aside for the server's own PostgreSQL. */
+/** The file in the data directory whose space is set aside for the server's own PostgreSQL. */
 const ballastIn = (dataDirectory: string): string => join(dataDirectory, 'ballast')
 
 /** Gives the space up when the disk is full, so that PostgreSQL can start. Does nothing while there is room. */

@@ -4,10 +4,10 @@ import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { startProcess } from '../processes.ts'
 
-/** Even an empty file has an entry and an inode. */
+/** The cost of an empty file: it has an entry and an inode. */
 const leastBytes = 1_024
 
-/** For so few files, the start of `find` takes longer. */
+/** The most files to measure in this process: for so few, the start of `find` takes longer. */
 const mostFilesHere = 100
 
 /**
@@ -52,7 +52,7 @@ function ignoreMissing(error: NodeJS.ErrnoException): undefined {
 
 function sizeByFind(paths: readonly string[], enough: number): Promise<number> {
   return new Promise((resolve, reject) => {
-    // From the system's default PATH, in the locale C, whose wording is matched below.
+    // Looked up on the system's default PATH. In the locale C, its errors have the wording that is matched below.
     const child = startProcess('find', ['-P', ...paths, '-printf', '%b\\n'], {
       env: { LC_ALL: 'C' },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -14,7 +14,7 @@ export const volumesIn = (app: string): string => join(app, 'volumes')
 
 export const volumeFiles = (volumes: string, name: string): string => join(volumes, name, 'files')
 
-/** No volume's name begins with it. */
+/** The prefix of the folders of deleted volumes. No volume name begins with it. */
 const deleted = '.deleted-'
 
 export interface VolumeFolders {

@@ -4,19 +4,19 @@ import { type Answer, encode } from 'dns-packet'
 export type DnsType = 'A' | 'AAAA' | 'CAA' | 'CNAME' | 'MX' | 'NS' | 'SOA' | 'TXT'
 
 export interface DnsQuestion {
-  /** Without a trailing dot; '' is the root. */
+  /** The name without a trailing dot; '' is the root. */
   readonly name: string
   readonly type: DnsType
-  /** RD: the server resolves the name; without it, only its own data count. */
+  /** True asks the server to resolve the name (RD); false asks only for the server's own data. */
   readonly recursion: boolean
-  /** CD: also records that fail DNSSEC validation (RFC 4035, section 3.2.2). */
+  /** True also asks for records that fail DNSSEC validation (CD; RFC 4035, section 3.2.2). */
   readonly checkingDisabled?: boolean
 }
 
 export interface DnsAnswer {
-  /** Such as `NOERROR`, `NXDOMAIN`, `SERVFAIL`, `REFUSED`. */
+  /** The name of the code, such as `NOERROR`, `NXDOMAIN`, `SERVFAIL`, `REFUSED`. */
   readonly rcode: string
-  /** AA: for the zone of the name. */
+  /** AA: the server is authoritative for the zone of the name. */
   readonly isAuthoritative: boolean
   /** TC: the answer was too long for UDP. */
   readonly isTruncated: boolean
@@ -33,7 +33,7 @@ const recursionDesired = 0x0100
 const authenticData = 0x0020
 const checkingDisabled = 0x0010
 
-/** Passes every network without fragments (RFC 9715). */
+/** The size that passes every network without fragments (RFC 9715). */
 const udpPayloadSize = 1232
 
 /** @param edns false for servers without EDNS (RFC 6891, section 7) */
@@ -55,12 +55,12 @@ export function encodeQuery(id: number, question: DnsQuestion, edns: boolean): B
   })
 }
 
-/** Labels of 1 to 63 characters, 253 in all (RFC 1035, section 2.3.4). */
+/** True when a name can be put into a query: labels of 1 to 63 characters, 253 in all (RFC 1035, section 2.3.4). */
 export function canBeAsked(name: string): boolean {
   return name === '' || (name.length <= 253 && /^([\w*-]{1,63}\.)*[\w*-]{1,63}$/.test(name))
 }
 
-/** By number (RFC 1035, section 4.1.1; RFC 2136, section 2.2). */
+/** The names of rcodes, by their numbers (RFC 1035, section 4.1.1; RFC 2136, section 2.2). */
 const rcodes = [
   ...['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED'],
   ...['YXDOMAIN', 'YXRRSET', 'NXRRSET', 'NOTAUTH', 'NOTZONE'],
@@ -121,7 +121,7 @@ export type DnsRecord = Owner &
     | { readonly type: 'MX' }
   )
 
-/** With the upper bits of the rcode, which the OPT record contains. */
+/** The three record sections of a message, and the upper bits of its rcode, which the OPT record contains. */
 export interface Sections {
   readonly answers: readonly DnsRecord[]
   readonly authorities: readonly DnsRecord[]

@@ -16,16 +16,16 @@ export interface Resolver {
    */
   zoneOf(name: string, signal: AbortSignal): Promise<Zone | null>
   /**
-   * Asks for the server's own data. Rejects with `DnsError` when the server does not answer, or when its address is not
-   * allowed; then nothing is sent.
+   * Asks an authoritative server for its own data. Rejects with `DnsError` when the server does not answer, or when
+   * its address is not allowed; then nothing is sent.
    */
   readonly askAuthority: AskAuthority
 }
 
 export interface ResolverOptions {
-  /** Recursive servers; null for the system's. */
+  /** The recursive servers; null for the system's servers. */
   readonly servers: readonly DnsServer[] | null
-  /** Tenants choose authoritative servers, which may get messages only at allowed addresses. */
+  /** True when messages may be sent to an authoritative server. Tenants choose these servers. */
   readonly allows: (address: string) => boolean
   readonly authorityPort?: number
 }
@@ -83,7 +83,7 @@ function systemServers(): DnsServer[] {
 /** Rejects with `DnsError` when no recursive server answers. */
 type AskRecursively = (question: DnsQuestion, signal: AbortSignal) => Promise<DnsAnswer>
 
-/** After CNAME records were followed. */
+/** The result for a name and a type, after CNAME records were followed. */
 export interface Resolution {
   /**
    * `found`: there are records. `no_data`: the last name exists, without records of the type. `no_name`: it does not
@@ -144,7 +144,7 @@ function negativeTtl({ authorities }: DnsAnswer): number {
 
 type Trouble = 'cname_loop' | 'cname_too_long'
 
-/** Appends the targets of CNAME records to `names`. `ttl` is the first record's TTL. */
+/** Follows CNAME records from the last name and appends their targets to `names`. `ttl` is the first record's TTL. */
 function followAliases(
   answers: readonly DnsRecord[],
   names: string[],
@@ -211,11 +211,11 @@ export interface Zone {
 
 export interface ZoneServer {
   readonly name: string
-  /** Only those that may be asked. */
+  /** The addresses that may be asked. */
   readonly addresses: readonly string[]
-  /** The server has addresses, but none is public. */
+  /** True when the server has addresses, but none may be asked, because none is public. */
   readonly isPrivate: boolean
-  /** The server has no address at all; false also when this is unknown. */
+  /** True when the server has no address at all; false also when this is unknown. */
   readonly isMissing: boolean
 }
 
@@ -225,7 +225,7 @@ interface Access {
   readonly allows: (address: string) => boolean
 }
 
-/** Of the last labels of a name. Longer names have no deeper zones in practice. */
+/** Zones are searched among this many last labels of a name. Longer names have no deeper zones in practice. */
 const mostLabels = 8
 const mostServers = 8
 const mostAddresses = 3

@@ -20,19 +20,19 @@ export class DnsError extends Error {
   }
 }
 
-/** Undefined for a message to ignore; throws for a malformed message. */
+/** Decodes a message. Returns undefined for a message to ignore; throws for a malformed message. */
 export type ReadMessage<Answer> = (message: Buffer) => Answer | undefined
 
-/** More than valid answers need. Messages come from untrusted servers. */
+/** Far more than valid answers need. Messages come from untrusted servers. */
 const longestMessage = 16_384
 /** Servers send at most the UDP size in the query, which is lower; servers without EDNS send at most 512 bytes. */
 const longestDatagram = 4_096
-/** Datagrams to ignore before the answer. Third parties may send a few; only the server itself sends many. */
+/** The most datagrams to ignore before the answer. Third parties may send a few; only the server itself sends many. */
 const mostStrays = 16
 
 /**
- * Resolves with the first answer. The socket is connected, so the system drops messages from other addresses, and its
- * port is random. Rejects with `DnsError`, or with the reason of the signal.
+ * Sends a message by UDP and resolves with the first answer. The socket is connected, so the system drops messages
+ * from other addresses. Its port is random. Rejects with `DnsError`, or with the reason of the signal.
  */
 export function exchangeByUdp<Answer>(
   { address, port }: DnsServer,

@@ -5,7 +5,7 @@ import type { ClientBase, QueryResult } from 'pg'
 import { type DatabaseHandle, openDatabase, type PoolOptions } from '../database.ts'
 import type { Logger } from '../logger.ts'
 
-/** A server that no longer leads attempts an action of the leader. Callers must not retry it. */
+/** Thrown when a server that no longer leads attempts an action of the leader. Callers must not retry it. */
 export class NotLeading extends Error {
   override readonly name = 'NotLeading'
   readonly code = 'not_leading'
@@ -43,7 +43,7 @@ export function createEpochFence({ directory, epoch }: { directory: string; epoc
   }
 }
 
-/** Tells the fences of all processes that share the folder. */
+/** Announces an epoch to the fences of all processes that share the folder. Creates the folder if it is missing. */
 export async function recordEpoch(directory: string, epoch: number): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o700 })
   await writeFile(join(directory, String(epoch)), '', { mode: 0o600 })
@@ -100,8 +100,8 @@ async function assertLeading(client: ClientBase, epoch: number): Promise<void> {
 }
 
 /**
- * Returns one row for each ended session of an epoch before the parameter. PostgreSQL may evaluate the names of
- * sessions in all databases first; other users choose these, so the number may be too large for an integer type.
+ * Ends the sessions of epochs before the parameter, and returns one row for each. PostgreSQL may evaluate the names of
+ * sessions in all databases first. Other users choose these names, so the number may be too large for an integer type.
  */
 export const endOlderSessions = `
   select pg_terminate_backend(pid) from pg_stat_activity

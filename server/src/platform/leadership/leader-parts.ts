@@ -2,12 +2,12 @@ import type { PoolConfig } from 'pg'
 import type { Database } from '../database.ts'
 import type { ShutdownStack } from '../shutdown.ts'
 
-/** Replace the parts for requests in the leader's work. */
+/** The parts that the work of the leader uses instead of the parts for requests. */
 export interface LeaderParts {
   /** Refuses writes as soon as another server leads. */
   readonly database: Database
-  /** Outside the pool, such as to listen for notifications. */
+  /** The settings for connections outside the pool, such as a connection that listens for notifications. */
   readonly connection: PoolConfig
-  /** Ends when this server stops or another one leads. */
+  /** The stack that ends the work when this server stops or another server leads. */
   readonly stack: ShutdownStack
 }

@@ -17,16 +17,16 @@ import {
 } from './lock.ts'
 import { aloneError, conflictMs } from './servers.ts'
 
-/** Every write is refused once a later epoch has begun. */
+/** The leader's access to the database. Every write is refused once a later epoch has begun. */
 export interface LeaderState {
   readonly db: Database
   readonly pool: Pool
 }
 
 export interface Leadership {
-  /** Higher than the epoch of every earlier leader. */
+  /** Counts the takeovers. It is higher than the epoch of every earlier leader. */
   readonly epoch: number
-  /** How far the database's clock was set back since the last leader renewed. */
+  /** Milliseconds by which the database's clock was set back since the last leader renewed; 0 if it was not. */
   readonly clockBackMs: number
   readonly state: LeaderState
   /** Aborts when the leadership is lost, or was given up and the work has ended. */
@@ -34,7 +34,9 @@ export interface Leadership {
 }
 
 export interface LeaderWork {
-  /** Called once, also after the leadership was lost. The server contends again after it resolves. */
+  /**
+   * Ends the work. It is called once, also after the leadership was lost. The server contends again after it resolves.
+   */
   stop(): Promise<void>
 }
 
@@ -110,7 +112,7 @@ export function startCampaign(options: CampaignOptions): Campaign {
   }
 }
 
-/** Rejects with errors that a retry cannot fix. */
+/** Repeats work on the database until it succeeds. Rejects with errors that a retry cannot fix. */
 export async function onceDatabaseIsBack<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (;;) {
     signal.throwIfAborted()

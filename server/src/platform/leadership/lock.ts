@@ -2,37 +2,37 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, type ClientConfig, DatabaseError } from 'pg'
 import { endedOrAborted } from '../abort.ts'
 
-/** `fairsrv1` in ASCII. */
+/** The 64-bit key of the advisory lock: `fairsrv1` in ASCII. */
 const lockKey = Buffer.from('fairsrv1').readBigInt64BE().toString()
 
-/** Only silent sessions with this name are ended. */
+/** The name of the sessions that contend for the lock. Only silent sessions with this name are ended. */
 const sessionName = 'fairlead leadership'
 const channel = 'fairlead_leadership'
 
 export interface Attempt {
   readonly taken: boolean
-  /** It may have risen since the attempt, so a decision on it needs a conditional write. */
+  /** The newest epoch. It may have risen since the attempt, so a decision on it needs a conditional write. */
   readonly epoch: number
   /** The current or last leader; `null` after it gave the leadership up. */
   readonly holder: string | null
-  /** The leader has not renewed in time, by the database's clock. */
+  /** True when the leader has not renewed in time, by the database's clock. */
   readonly silent: boolean
   /** The last renewal. Only compared for equality, because the database's clock may be set. */
   readonly renewed: string
-  /** Holds the lock; `null` if no session with the name `sessionName` does. */
+  /** The session that holds the lock; `null` if no session with the name `sessionName` does. */
   readonly session: string | null
 }
 
-/** A dedicated connection, which runs one query at a time. */
+/** A dedicated connection that holds the lock or contends for it. It runs one query at a time. */
 export interface LockSession {
   isEnded(): boolean
   tryLock(): Promise<Attempt>
   end(session: string): Promise<void>
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
   unlock(): Promise<void>
-  /** Ends early on news about the lock, at the end of the connection, or when `signal` aborts. */
+  /** Resolves after `ms`, or earlier: on news about the lock, at the end of the connection, or when `signal` aborts. */
   wait(ms: number, signal: AbortSignal): Promise<void>
-  /** Releases the lock. Resolves even if the database does not answer. */
+  /** Closes the connection, which releases the lock. Resolves even if the database does not answer. */
   close(): Promise<void>
 }
 
@@ -118,7 +118,7 @@ function createLockSession(client: Client): LockSession {
   return session
 }
 
-/** Destroys the socket when the database does not answer in time. */
+/** Ends the connection by the protocol. Destroys the socket when the database does not answer in time. */
 async function closeClient(client: Client): Promise<void> {
   const over = new AbortController()
   const closed = client.end().catch(() => undefined)
@@ -182,20 +182,20 @@ async function contend(
   return 'disconnected'
 }
 
-/**
- * In milliseconds. A killed leader gets a successor at the next poll, a paused leader within five seconds: 3 s until it
- * counts as silent, and two polls.
+/*
+ * The times of leadership, in milliseconds. A killed leader gets a successor at the next poll. A paused leader gets a
+ * successor within five seconds: 3 s until it counts as silent, and two polls.
  */
 
 export const renewMs = 1_000
 /** A silent leader has not renewed for this long: a contender that watched it may end its session. */
 export const silentMs = 3_000
-/** Contenders also hear at once when a leader releases the lock. */
+/** How often contenders try to take the lock. They are also notified at once when a leader releases it. */
 export const pollMs = 250
-/** When a server could not lead, or cannot reach the database. */
+/** How long a server waits before it contends again when it could not lead, or cannot reach the database. */
 export const afterFailureMs = 2_000
 const queryTimeoutMs = 5_000
 const closeTimeoutMs = 1_000
-/** For a killed server's transactions before a new leader begins. */
+/** How long transactions that a killed server began may take to end before a new leader begins. */
 export const settleTimeoutMs = 5_000
 export const settlePollMs = 20

@@ -13,26 +13,29 @@ import { registerServer, type ServerIdentity } from './servers.ts'
 
 export interface Leading {
   isWorking(): boolean
-  /** Every app that should run was started at least once, with any result. */
+  /** True once the start of every app that should run has been tried. */
   hasTriedAllApps(): boolean
-  /** A sentence while the gateway does not answer. */
+  /** Returns a sentence while the gateway does not answer; undefined while it answers. */
   gatewayProblem(): string | undefined
   /** Stops the work in reverse order; with `all`, also stops apps. The work can start again in the same process. */
   stop(scope: StopScope): Promise<void>
 }
 
 export interface FencedLeadership extends Leadership {
+  /** Throws when another server leads. */
   readonly fence: () => void
 }
 
-/** Among the servers that share a database and a data directory. */
+/** This server among the servers that share a database and a data directory. */
 export interface Member {
   isLeader(): boolean
   /** False only while this server leads but takes no jobs. */
   isWorking(): boolean
   /** False from the beginning of leadership until the start of every app has been tried. */
   hasTriedAllApps(): boolean
-  /** A sentence while the gateway of this leader does not answer. */
+  /**
+   * Returns a sentence while the gateway does not answer; undefined while it answers, and when another server leads.
+   */
   gatewayProblem(): string | undefined
   resign(): Promise<void>
 }
@@ -50,7 +53,10 @@ const description = {
   pid: process.pid,
 }
 
-/** Rejects when a live server of the database has another data directory: they could not share the work. */
+/**
+ * Registers this server for the database. Rejects when a live server of the database has another data directory,
+ * because they could not share the work.
+ */
 export async function register(
   {
     state,
@@ -58,6 +64,7 @@ export async function register(
     stack,
     onFatal,
   }: MembershipParts & {
+    /** Called when the server cannot go on and must be stopped. */
     readonly onFatal: (error: Error) => void
   },
   { id, url }: { readonly id: string; readonly url: string },

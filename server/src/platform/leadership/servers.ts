@@ -9,12 +9,12 @@ export interface ServerIdentity {
   /** New for each process. */
   readonly id: string
   readonly version: string
-  /** The newest migration that the server knows. */
+  /** The name of the newest migration that the server knows. */
   readonly schema: string
   readonly host: string
   readonly pid: number
   readonly address: string
-  /** Servers that work together have the same. */
+  /** The id of its data directory, which servers that work together share. */
   readonly dataDirectory: string
 }
 
@@ -36,7 +36,7 @@ type ServersTables = {
 const refreshMs = 2_000
 /** A server that was seen within this time is live, so no server with another data directory may start. */
 export const conflictMs = 10_000
-/** Later, the row of an unseen server is deleted. */
+/** The row of a server that was not seen for this long is deleted. */
 const forgetMs = 30_000
 
 const ago = (ms: number) => sql<Date>`clock_timestamp() - make_interval(secs => ${ms / 1000}::float8)`
@@ -57,7 +57,10 @@ export interface RegistrationOptions {
   readonly server: ServerIdentity
   readonly logger: Logger
   readonly signal: AbortSignal
-  /** This server was paused until it counted as dead, and a server with another data directory started. */
+  /**
+   * Called when this server was paused for so long that it counted as dead, and a server with another data directory
+   * started.
+   */
   readonly onConflict: (error: Error) => void
 }
 
@@ -109,7 +112,7 @@ async function registerWhenAlone({ db, server, signal }: RegistrationOptions): P
   }
 }
 
-/** Returns null, or the last `seen_at` of a live server with another data directory. */
+/** Registers a server and returns null; or returns the last `seen_at` of a live server with another data directory. */
 function register(database: Database, server: ServerIdentity): Promise<string | null> {
   return database.transaction().execute(async (trx) => {
     await lockByName(trx, 'servers')

@@ -1,6 +1,6 @@
 import type { Migration } from 'kysely/migration'
 
-/**
+/*
  * The schema expands first and contracts later, so that a server and the next version can work on one database: a
  * migration may add what older servers do not use, and removes or renames something only when no server that may still
  * run uses it.
@@ -23,6 +23,7 @@ export interface Schema {
   readonly oldestServer: string | undefined
 }
 
+/** Thrown when this version cannot work on a schema. The message says what to do. */
 export class SchemaError extends Error {
   override readonly name = 'SchemaError'
 }

@@ -3,22 +3,24 @@ import { chmod, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { chooseSocketFolder } from '../socket-folder.ts'
 
-/** With settings on the command line, which precede the cluster's files. */
+/** The access to a cluster, and the settings on its command line, which take precedence over its files. */
 export interface ClusterAccess {
-  /** Created when it is missing. */
+  /** The database of `Cluster.connection`; created when it is missing. */
   readonly database: string
   /** A part of the socket's name, and the port on `listen`. */
   readonly port: number
   readonly listen: '' | '127.0.0.1'
   /** The text of pg_hba.conf; `null` keeps the file of `initdb`. */
   readonly hba: string | null
-  /** Neither postgresql.conf nor ALTER SYSTEM can change these. */
+  /** Further settings, which neither postgresql.conf nor ALTER SYSTEM can change. */
   readonly settings: Readonly<Record<string, string>>
-  /** Private memory of each process, in bytes, where the system supports such a limit. */
+  /**
+   * The limit of private memory for each process, in bytes, where the system supports such a limit; `null` for none.
+   */
   readonly processMemory: number | null
 }
 
-/** Only a part of the socket's name; nothing listens on the network. */
+/** The port is only a part of the socket's name; nothing listens on the network. */
 const socketPort = 5432
 
 /** Fairlead's own cluster has only a private socket. */

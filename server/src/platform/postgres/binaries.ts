@@ -11,9 +11,9 @@ const supported = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64']
 const alternative = 'or set DATABASE_URL to use your PostgreSQL server'
 
 export interface Binaries {
-  /** Of the npm package, which begins with PostgreSQL's: `18.4.0-beta.17`. */
+  /** The version of their npm package, which begins with the version of PostgreSQL, such as `18.4.0-beta.17`. */
   readonly version: string
-  /** With `bin`, `lib` and `share`. */
+  /** The folder with `bin`, `lib` and `share`. */
   readonly directory: string
 }
 
@@ -44,7 +44,7 @@ export async function locateBinaries(
   return { version: manifest.version, directory: await realpath(join(root, 'native')) }
 }
 
-/** False without the TLS library: PostgreSQL does not start when TLS is enabled. */
+/** True for binaries with the TLS library. Without it, PostgreSQL does not start when TLS is enabled. */
 export async function speakTls({ directory }: Pick<Binaries, 'directory'>): Promise<boolean> {
   const names = await readdir(join(directory, 'lib')).catch(() => [])
   return names.some((name) => name.startsWith('libssl.'))
@@ -98,9 +98,9 @@ export async function copyBinaries(
 }
 
 interface Link {
-  /** Relative to the folder of the binaries. */
+  /** Path of the link, relative to the folder of the binaries. */
   readonly path: string
-  /** Relative to the folder of the link. */
+  /** The target, relative to the folder of the link. */
   readonly target: string
 }
 
@@ -138,7 +138,7 @@ const installDeadlineMs = 10 * 60_000
 
 /** The versions that clusters can run on, by major number. */
 export interface BinariesStore {
-  /** Oldest first; the last ships with the server. */
+  /** The major versions, oldest first; the last one ships with the server. */
   readonly majors: readonly string[]
   /**
    * Returns the binaries of a major version for users' databases, downloaded from the npm registry when they are not
@@ -147,14 +147,14 @@ export interface BinariesStore {
   install(major: string, signal: AbortSignal): Promise<Binaries>
 }
 
-/** @param options.directory one folder for each version, readable for everybody */
+/** @param options.directory the folder of the versions, one folder each, readable for everybody */
 export async function createBinariesStore(options: {
   readonly directory: string
   readonly releases: Readonly<Record<string, BinariesRelease>>
-  /** npm's, with this machine's settings for the registry. */
+  /** The environment of npm, with this machine's settings for the registry. */
   readonly environment: Readonly<Record<string, string>>
   readonly logger: Pick<Logger, 'info' | 'warn'>
-  /** As npm names it; by default this machine's. */
+  /** npm's name of the platform; by default this machine's. */
   readonly platform?: string
 }): Promise<BinariesStore> {
   const { directory, releases, logger } = options
@@ -209,8 +209,8 @@ export async function createBinariesStore(options: {
 const temporaryPrefix = '.install-'
 
 /**
- * Any user could install these languages in a database. Their interpreters end the process when memory runs out, and
- * PostgreSQL then ends every session of the cluster.
+ * Excludes languages that any user could install in a database. Their interpreters end the process when memory runs
+ * out, and PostgreSQL then ends every session of the cluster.
  */
 const excludedFiles = ['plperl', 'pltcl'].map((language) =>
   join('share', 'postgresql', 'extension', `${language}.control`),
@@ -257,17 +257,18 @@ async function removeLeftovers(directory: string): Promise<void> {
   }
 }
 
-/** The exact version, and the SHA-512 of its archive as the registry states it. */
+/** A package of binaries: its exact version, and the SHA-512 of its archive as the registry states it. */
 export interface BinariesRelease {
-  /** Begins with PostgreSQL's version. */
+  /** The version of the package, which begins with the version of PostgreSQL. */
   readonly version: string
-  /** By npm's name of the platform, such as `linux-x64`. */
+  /** Hashes by npm's name of the platform, such as `linux-x64`. */
   readonly integrity: Readonly<Record<string, string>>
 }
 
 /**
- * By major number. The newest ships with the server and is not here. Versions are exact and have a hash: all published
- * versions are prereleases, which no range selects, and only examined archives may run.
+ * The versions of PostgreSQL that can be downloaded from the npm registry, by their major number. The newest is missing
+ * here because it ships with the server. Versions are exact and have a hash: every published version of these packages
+ * is a prerelease, which no range selects, and only archives that were examined may run.
  */
 export const binariesReleases: Readonly<Record<string, BinariesRelease>> = {
   '15': {

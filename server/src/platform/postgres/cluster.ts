@@ -28,7 +28,7 @@ const openDeadlineMs = 120_000
 const logEveryMs = 5_000
 
 export interface Cluster {
-  /** For `new Pool({ ...cluster.connection })`; the same after a restart of the cluster. */
+  /** The settings for `new Pool({ ...cluster.connection })`. They stay the same when the cluster is restarted. */
   readonly connection: ClusterConnection
   /**
    * Ends this process's use of the cluster, after its connections were closed, and stops PostgreSQL when no other
@@ -44,28 +44,37 @@ export interface CloseOptions {
 }
 
 export interface ClusterOptions {
-  /** Its parent belongs only to this cluster, and has `postgres.log`, the socket and the start lock. */
+  /**
+   * The cluster's folder. Its parent belongs only to this cluster, and holds `postgres.log`, the socket and the start
+   * lock.
+   */
   readonly directory: string
-  /** For copies of the binaries, by version, when `user` cannot reach the installed ones. */
+  /** The folder for copies of the binaries, by version, when `user` cannot reach the installed ones. */
   readonly runtimeDirectory: string
-  /** Runs PostgreSQL when the server is root; null otherwise. */
+  /** The user that PostgreSQL runs as. Needed when the server is root, null otherwise. */
   readonly user: OsUser | null
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
   readonly signal: AbortSignal
+  /** Called before each start of PostgreSQL. */
   readonly makeRoom?: () => Promise<void>
-  /** For long-lived processes: starts PostgreSQL again when it ends unexpectedly, and keeps its log small. */
+  /**
+   * True to start PostgreSQL again, with back-off, when it ends unexpectedly, and to keep its log small; for long-lived
+   * processes.
+   */
   readonly supervise: boolean
-  /** By default, PostgreSQL as shipped with the server. */
+  /** The PostgreSQL to run; by default the binaries that ship with the server. */
   readonly binaries?: Binaries
-  /** By default, only Fairlead has access. */
+  /** The access to the cluster; by default only Fairlead has access. */
   readonly access?: ClusterAccess
 }
 
 /**
- * Creates the cluster the first time, starts it, or shares the running one. Any number of processes may have it open;
- * the last one to close stops it. Opening also recovers from a crash of this process or of PostgreSQL. Rejects with an
- * error that says what to do: no binaries, another major version, a folder that cannot be written or that `user` cannot
- * reach, a failing initdb or start (with the last lines of output), the deadline of two minutes.
+ * Opens the embedded PostgreSQL cluster in `directory`: creates it the first time, starts it, or shares the running
+ * one. Any number of processes may have it open; the last one to close stops it. Opening also recovers from a crash of
+ * this process or of PostgreSQL.
+ *
+ * Rejects with errors that say what to do: no binaries, another major version, a folder that cannot be written or that
+ * `user` cannot reach, a failing initdb or start (with the last lines of output), the deadline of two minutes.
  */
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const context = await prepare(options)
@@ -125,7 +134,7 @@ async function prepare(options: ClusterOptions): Promise<ClusterContext> {
     const { message } = error as Error
     throw new Error(`The folder ${parent} for PostgreSQL cannot be written: ${message}`, { cause: error })
   }
-  // By its real path: processes may use different paths to the same folder.
+  // Identified by its real path: processes may use different paths to the same folder.
   const named = join(await realpath(parent), basename(options.directory))
   const directory = await realpath(named).catch(() => named)
   await assertOwned(directory, user)
@@ -135,11 +144,11 @@ async function prepare(options: ClusterOptions): Promise<ClusterContext> {
 }
 
 const attachDeadlineMs = 120_000
-/** After this time the back-off starts again at zero. */
+/** After running this long a cluster counts as stable: the back-off starts again at zero. */
 const stableMs = 60_000
 
 interface Supervision {
-  /** Returns the current session, or the last one when PostgreSQL is down. */
+  /** Ends the supervision and returns the current session, or the last one when PostgreSQL is down. */
   stop(): Promise<Session>
 }
 
@@ -205,7 +214,7 @@ async function attach(context: ClusterContext, signal: AbortSignal, deadlineMs: 
   let obstacle = 'it does not answer'
   let started = false
   try {
-    // Also for a running cluster: it must not be used with another version.
+    // Applies to a running cluster too: it must not be used with another version.
     await examineCluster({ directory, version: binaries.version, user })
     while (performance.now() < deadline) {
       signal.throwIfAborted()
@@ -264,11 +273,13 @@ const retryMs = 40
 const orphansRetryMs = 500
 
 interface ClusterContext {
-  /** A real path. Its parent belongs only to this cluster, and has log, socket and start lock. */
+  /**
+   * The cluster's folder, a real path. Its parent belongs only to this cluster, and holds log, socket and start lock.
+   */
   readonly directory: string
   readonly binaries: Binaries
   readonly access: ClusterAccess
-  /** For copies of the binaries when `user` cannot reach the installed ones. */
+  /** The folder for copies of the binaries when `user` cannot reach the installed ones. */
   readonly runtimeDirectory: string
   readonly user: OsUser | null
   /** Called before each start. When the disk is full, it frees the space that was set aside for PostgreSQL. */

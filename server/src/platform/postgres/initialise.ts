@@ -127,7 +127,7 @@ export async function initialise(options: {
     if (maker !== null) await lchown(temporary, maker.uid, maker.gid)
     await run([...initdbArguments(process.platform, majorVersion(binaries.version)), '--no-sync'], maker)
     if (user !== null) await handOver(temporary, user)
-    // After the change of owner, so that it is written to the disk, too.
+    // Comes after the change of owner, so that the change is also written to the disk.
     await run(['--sync-only'], user)
     await rename(temporary, directory)
     await syncDirectory(parent)
@@ -147,7 +147,7 @@ async function handOver(path: string, user: OsUser): Promise<void> {
   }
 }
 
-/** Retries, because an `initdb` of a killed server may still be writing. The next attempt removes the rest. */
+/** Retries, because an `initdb` whose server was killed may still be writing. The next attempt removes the rest. */
 async function removeTree(path: string, logger: Pick<Logger, 'warn'>): Promise<void> {
   await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }).catch((error) => {
     logger.warn({ err: error, path }, 'An unfinished PostgreSQL cluster could not be removed')

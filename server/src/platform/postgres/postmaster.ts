@@ -23,13 +23,13 @@ const immediateStopMs = 10_000
 
 type StartOutcome =
   | { readonly state: 'ready'; readonly pid: number }
-  /** Not ready in time. It keeps running, because it may be recovering. */
+  /** It did not become ready in time. It keeps running, because it may be recovering. */
   | { readonly state: 'starting'; readonly pid: number }
   | { readonly state: 'exited'; readonly code: number | null; readonly log: string }
 
 /**
- * Includes the access to the cluster, because the command line precedes postgresql.conf. The socket's folder is quoted
- * because the setting is a list.
+ * Returns the command line of the postmaster. It contains the access to the cluster, because it takes precedence over
+ * postgresql.conf. The socket's folder is quoted because the setting is a list.
  */
 export function postmasterArguments(
   directory: string,
@@ -119,7 +119,7 @@ export interface PostmasterLock {
   readonly status: string
 }
 
-/** Starts nothing. */
+/** Returns the postmaster that runs on a cluster's folder; `null` when none does. Starts nothing. */
 export async function findPostmaster(directory: string): Promise<PostmasterLock | null> {
   const holder = await findHolder(await realpath(directory).catch(() => directory))
   return holder.state === 'running' ? holder : null
@@ -199,7 +199,7 @@ async function endProcess(pid: number, isAlive: () => Promise<boolean>): Promise
   throw new Error(`PostgreSQL (process ${pid}) does not stop`)
 }
 
-/** util-linux's program sets limits and then executes another; Node cannot set them. */
+/** A program of util-linux that sets limits for itself and then executes another one; Node cannot set them. */
 const prlimit = '/usr/bin/prlimit'
 
 /**

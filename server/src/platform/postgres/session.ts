@@ -24,15 +24,18 @@ export interface ClusterConnection {
 export interface Session {
   readonly pid: number
   readonly connection: ClusterConnection
-  /** Closed by either side. */
+  /** Resolves when the connection is closed, by either side. */
   readonly lost: Promise<void>
   isLost(): boolean
-  /** True when no other process uses the cluster; none can join it before `end` then. */
+  /**
+   * Gives up the membership. Returns true when no other process uses the cluster; in that case, none can join it before
+   * `end`.
+   */
   leave(): Promise<boolean>
   end(): Promise<void>
 }
 
-/** The server is not there yet, is starting, or is shutting down. */
+/** Codes of Node or PostgreSQL for temporary errors: the server is not there yet, is starting, or is shutting down. */
 const temporary = new Set([
   'ENOENT', // no socket
   'ECONNREFUSED',
@@ -45,7 +48,10 @@ const temporary = new Set([
   '57P03', // cannot_connect_now
 ])
 
-/** Creates a missing `database`. Null when the server accepts no connections at the moment, or is shutting down. */
+/**
+ * Joins the cluster that `postmaster` runs on `directory`, and creates the database `database` when it is missing.
+ * Returns null when the server accepts no connections at the moment, or is shutting down.
+ */
 export async function joinCluster(
   postmaster: Pick<PostmasterLock, 'pid' | 'port' | 'socketDirectory'>,
   directory: string,
@@ -86,9 +92,9 @@ export async function joinCluster(
 const joinDeadlineMs = 5_000
 
 /**
- * True when the cluster ran.
+ * Stops the cluster in a folder, if it runs. Returns true when it did.
  *
- * @param options.force false leaves it running while other processes are its members
+ * @param options.force false to leave it running while other processes are its members
  */
 export async function stopRunningCluster(directory: string, { force }: { readonly force: boolean }): Promise<boolean> {
   const postmaster = await findPostmaster(directory)

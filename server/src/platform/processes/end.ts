@@ -3,15 +3,15 @@ import { growingPause } from '../abort.ts'
 import { forEachProcess, isMarked, type Marker } from './find.ts'
 import { isRunning, isShortage, type ProcessIdentity, type ProcessStat, parseStat, readStat } from './stat.ts'
 
-/** Most killed processes are gone at once. */
+/** The pauses between checks of processes that were signalled: most killed processes are gone at once. */
 const PAUSES = { firstMs: 1, longestMs: 20 }
-/** A killed process may have forked just before it died. */
+/** After this time killed processes are searched for again: one may have forked just before it died. */
 const RESCAN_MS = 250
-/** A process has no readable environment for a moment while it calls exec. */
+/** Empty searches before the end is certain: a process has no readable environment for a moment while it calls exec. */
 const EMPTY_SEARCHES = 2
 /** Bubblewrap ends after its command, with its status, which a signal to bubblewrap would lose. */
 const sandbox = 'bwrap'
-/** A process may be blocked in the kernel, or fork faster than it is killed. */
+/** The time that processes may survive SIGKILL (blocked in the kernel, or forking faster than they are killed). */
 const KILL_DEADLINE_MS = 10_000
 
 /**

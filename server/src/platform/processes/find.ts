@@ -16,7 +16,7 @@ export interface Marker {
   readonly uid?: number | undefined
 }
 
-/** Some process may fork without end. */
+/** Bounds a walk while some process forks without end. */
 const MOST_ROUNDS = 10
 
 /**
@@ -170,9 +170,9 @@ export function childrenOf(parent: number, ignored = 0): ChildProcess[] {
 export interface ProcessInfo {
   readonly command: string
   readonly commandLine: string
-  /** Null where the system does not report it. */
+  /** The working directory, or null where the system does not report it. */
   readonly directory: string | null
-  /** Opaque. Pids are reused, so only both together identify a process. */
+  /** An opaque text. Together with the pid it identifies a process, because pids are reused. */
   readonly startedAt: string
 }
 

@@ -3,7 +3,10 @@ import { takingTurns } from './find.ts'
 import { isShortage, list, read, readLink } from './stat.ts'
 
 export interface MachineMemory {
-  /** Without a file on a disk: private and shared memory of processes, files in memory, page tables, and swap. */
+  /**
+   * Memory that no file on a disk backs: private and shared memory of processes, files in memory, page tables, and
+   * swap.
+   */
   readonly used: number
   /** An estimate of the memory that processes can still get without swapping. */
   readonly available: number
@@ -67,21 +70,22 @@ export function parseProcessMemory(rollup: string | null, status: string): { own
   return { own: whole('RssAnon') + whole('VmSwap') + tables, mapped: whole('RssShmem') }
 }
 
-/** Lines of `name: value kB`; a missing line counts as 0. */
+/** Reads lines of `name: value kB`; a missing line counts as 0. */
 const bytesIn =
   (text: string) =>
   (name: string): number =>
     Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)?.[1] ?? 0) * 1024
 
-/** In a sandbox, these are in memory, because programs insist on them. */
+/** The folders of a sandboxed process that are in memory, because programs insist on them. */
 export const memoryFolders: readonly string[] = ['/dev/shm', '/tmp', '/run']
 /** statfs(2): TMPFS_MAGIC. */
 const tmpfs = 0x01_02_19_94
 
 /**
- * Files in memory that processes hold, such as memfd_create(2), and a sandbox's folders in memory. It is slow to find
- * out which files are both mapped and held. So callers use the larger number, which is at least half of the truth and
- * never more. Takes turns with other work, because an app can have millions of descriptors.
+ * Returns the bytes of files in memory that processes hold, such as memfd_create(2), and of the folders in memory of a
+ * sandbox. It is slow to find out which files are both mapped and held by a descriptor. So callers use the larger of
+ * both numbers, which is at least half of the truth and never more. Takes turns with other work, because an app can
+ * have millions of descriptors.
  */
 export async function heldInMemory(pids: Iterable<number>): Promise<number> {
   const pause = takingTurns()

@@ -80,7 +80,7 @@ function parseAddress(hex: string): string {
   return new SocketAddress({ address: groups.join(':'), family: 'ipv6' }).address
 }
 
-/** Reads the file only as far as lines are consumed. */
+/** Yields the lines of a file, reading it only as far as they are consumed. */
 async function* linesOf(path: string): AsyncGenerator<string> {
   const file = await open(path).catch(unlessShort(null))
   if (file === null) return

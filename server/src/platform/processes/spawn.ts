@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs'
 
 export interface StartOptions extends SpawnOptions {
   /**
-   * Without memory, the kernel ends the process and its children before others: they seem to use this many thousandths
-   * of the memory more (oom_score_adj in proc(5)).
+   * Makes the kernel end the process and its children before others when the machine is out of memory: they seem to use
+   * this many thousandths of its memory more (oom_score_adj in proc(5)).
    */
   readonly outOfMemoryScore?: number
 }

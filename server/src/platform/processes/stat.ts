@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { constants } from 'node:os'
 
-/** Cannot be confused with a later process that has the same pid. */
+/** Identifies a process so that it cannot be confused with a later process that has the same pid. */
 export interface ProcessIdentity {
   readonly pid: number
   /** Clock ticks since boot, as in /proc. */
@@ -13,13 +13,13 @@ export interface ProcessStat extends ProcessIdentity {
   readonly parent: number
   readonly group: number
   readonly session: number
-  /** With the children that it has waited for. */
+  /** The CPU time of the process and of the children that it has waited for, in clock ticks. */
   readonly cpuTicks: number
-  /** A zombie: its parent has not waited for it yet. */
+  /** True for a zombie: the process has ended, and its parent has not waited for it yet. */
   readonly ended: boolean
 }
 
-/** On x64 and most arm64 systems. Where pages are larger, memory is counted too low. */
+/** The size on x64 and on most arm64 systems. Where pages are larger, memory is counted too low. */
 const PAGE_BYTES = 4096
 
 /** Returns the start time of a process, also of a zombie; `null` when there is no such process. */
@@ -90,11 +90,13 @@ export function parseStat(text: string): Omit<ProcessStat, 'pid'> | null {
   }
 }
 
-/**
- * Reads of Linux's /proc (proc(5)). A process may vanish between any two reads, which is not an error: the read returns
- * `null`. Reads are synchronous because /proc is in memory. A lack of descriptors must not count as the end of a
- * process, because a healthy app would be stopped. So one descriptor is reserved for these reads; without even this
- * one, they throw a `ShortageError`.
+/*
+ * Reads of Linux's /proc (proc(5)). A process may vanish between any two reads; that is never an error, and the read
+ * returns `null`. The reads are synchronous because /proc is in memory, not on a disk.
+ *
+ * A read that fails for lack of a descriptor says nothing about a process: if it counted as the end of the process, a
+ * healthy app would be stopped. So one descriptor is reserved for these reads. When even this descriptor is
+ * unavailable, they throw a `ShortageError`.
  */
 
 export const read = (path: string): string | null => attempt(() => readFileSync(path, 'latin1'))
@@ -136,8 +138,8 @@ function setAside(): number | null {
 const isWant = (error: unknown): boolean => error instanceof Error && 'code' in error && codes.includes(error.code)
 
 /**
- * The machine lacks descriptors, processes, memory or disk space now, or a program of the platform. The app is not at
- * fault, and the work is retried later.
+ * The machine cannot do something now that it can do at other times: it has no descriptors, processes, memory or disk
+ * space left, or a program of the platform is missing. The app is not at fault, and the work is retried later.
  */
 export class ShortageError extends Error {
   override readonly name = 'ShortageError'

@@ -6,38 +6,43 @@ import { memoryFolders } from '../processes.ts'
 /** The folders that a sandboxed command sees besides the system and its own processes. All paths are absolute. */
 export interface SandboxView {
   readonly system?: readonly SystemPart[]
-  /** Readable; missing paths are ignored. */
+  /** Readable files and folders; missing paths are ignored. */
   readonly readable: readonly string[]
   readonly writable: readonly string[]
   /**
-   * Folders that also appear at another path, writable, too. Ignored at a path inside or above anything else that is
-   * visible.
+   * Folders that also appear at another path, where they are writable, too. Ignored at a path inside or above anything
+   * else that is visible.
    */
   readonly placed?: readonly { readonly from: string; readonly at: string }[]
-  /** Empty except for mounts, even in a folder of the system. */
+  /** Folders that are empty inside except for mounts, even when they lie in a folder of the system. */
   readonly hidden: readonly string[]
-  /** At another path, read-only. */
+  /** Folders and files that appear at another path, read-only. */
   readonly mounted?: readonly { readonly from: string; readonly at: string }[]
-  /** In hidden folders, or in place of files of the system. */
+  /** Symbolic links in hidden folders, or in place of files of the system. */
   readonly links?: readonly { readonly at: string; readonly to: string }[]
   /** A folder that the caller has opened and checked: exactly this one appears at another path, read-only. */
   readonly opened?: { readonly realPath: string; readonly at: string }
-  /** A separate network with nothing in it. */
+  /** True for a separate network with nothing in it. */
   readonly isOffline?: boolean
-  /** Ends the command with the server, even when the server is killed. */
+  /** True to end the command when the server ends, even when the server is killed. */
   readonly endsWithServer?: boolean
   readonly directory: string
-  /** Not for commands that first give up their user: variables can change programs. */
+  /**
+   * Environment variables of the command. Not for commands that first give up their user: variables can change
+   * programs.
+   */
   readonly variables?: Readonly<Record<string, string>>
 }
 
-/** Of each folder in memory, which counts as the command's memory. */
+/** The size of each folder in memory. Its content counts as memory of the command. */
 const mostMemoryBytes = 64 * 1024 * 1024
 
 /** The folder that the caller has opened. */
 export const openedDescriptor = 6
 
-/** To enter the working directory, and then to give up the user and all capabilities. */
+/**
+ * The capabilities that are needed to enter the working directory, and then to give up the user and all capabilities.
+ */
 const capabilities = ['CAP_DAC_READ_SEARCH', 'CAP_SETGID', 'CAP_SETUID', 'CAP_SETPCAP']
 
 /**
@@ -168,7 +173,6 @@ export interface FileCopies {
 
 /**
  * @param directory an absolute path; made when it is needed
- *
  * @param folder the folder of the files
  */
 export function createFileCopies(directory: string, folder = '/etc'): FileCopies {
@@ -211,7 +215,7 @@ function copy(from: string, directory: string, name: string): void {
   renameSync(begun, join(directory, name))
 }
 
-/** `link` is the target of a symbolic link. */
+/** A file or folder of the system that sandboxed commands can read; `link` is the target of a symbolic link. */
 export interface SystemEntry {
   readonly path: string
   readonly link: string | null
@@ -219,8 +223,8 @@ export interface SystemEntry {
 }
 
 /**
- * For any program, for the network, or only for apps and builds. Each folder is a mount, and mounts are most of the
- * cost of a sandbox: 45 take about 20 ms.
+ * The purpose of an entry: to run any program, to reach the network, or to run a language or program that only apps and
+ * builds use. Each folder is a mount, and mounts are most of the cost of a sandbox: 45 mounts take about 20 ms.
  */
 type SystemPart = 'programs' | 'network' | 'apps'
 
@@ -275,7 +279,9 @@ const partOf: Readonly<Partial<Record<keyof typeof etc, SystemPart>>> = {
 }
 const versioned = /^(java|python|ImageMagick-)/
 
-/** Of systemd-resolved, NetworkManager and resolvconf. `/etc/resolv.conf` is often a link into one of them. */
+/**
+ * The folders of systemd-resolved, NetworkManager and resolvconf. `/etc/resolv.conf` is often a link into one of them.
+ */
 const resolvers = ['/run/systemd/resolve', '/run/NetworkManager', '/run/resolvconf']
 
 export async function systemEntries(): Promise<SystemEntry[]> {

@@ -8,18 +8,18 @@ import { type FileCopies, type SystemEntry, systemEntries, userNamespace } from 
 /** Bubblewrap, the programs that it needs, and the files that it shows. */
 export interface Sandbox {
   readonly program: string
-  /** Version 0.8 or newer limits folders in memory and keeps commands from making namespaces. */
+  /** True for version 0.8 or newer, which limits folders in memory and prevents commands from making namespaces. */
   readonly isModern: boolean
-  /** It can mount a folder by its descriptor (version 0.11, and older versions with the security fix). */
+  /** True when it can mount a folder by its descriptor (version 0.11, and older versions with the security fix). */
   readonly bindsDescriptors: boolean
   /** util-linux's program that gives up the user inside; `null` when the server is not root. */
   readonly setpriv: string | null
-  /** System V memory, semaphores and queues; `null` where they cannot be limited. */
+  /** Limits System V memory, semaphores and queues; `null` where that is not possible. */
   readonly systemV: SystemV | null
   readonly system: readonly SystemEntry[]
-  /** Of some of these files; `null` when each file is mounted. */
+  /** Copies of some of these files; `null` when each file is mounted. */
   readonly copies: FileCopies | null
-  /** Of system calls; `null` when there is none for this architecture. */
+  /** The file with the filter of system calls; `null` when there is none for this architecture. */
   readonly filter: string | null
 }
 
@@ -95,9 +95,9 @@ interface SystemV {
 }
 
 /**
- * Pages of memory (64 MiB, with pages of 4 KiB), semaphores as in `/proc/sys/kernel/sem`, and queues of 16 KiB. The
- * kernel's default limits for a namespace exceed all memory, and this memory can outlive its processes: without a
- * control group for the kernel's memory, nothing would count it.
+ * The pages of memory (64 MiB, with pages of 4 KiB), the semaphores as in `/proc/sys/kernel/sem`, and the queues of 16
+ * KiB. The kernel's default limits for a namespace exceed all memory, and this memory can outlive its processes: where
+ * no control group counts the memory of the kernel, nothing would count it.
  */
 const limits = { shmall: '16384', sem: '250 32000 500 128', msgmni: '128' }
 
@@ -113,12 +113,12 @@ async function findSystemV(path: string): Promise<SystemV | null> {
   return unshare === null || sh === null ? null : { unshare, sh }
 }
 
-/** In the new user namespace the caller is root. */
+/** Arguments of `unshare` for a user namespace in which the caller is root. */
 const asRoot: readonly string[] = ['--user', '--map-root-user']
 
 /**
- * Runs a command in a separate namespace with limits for System V memory, semaphores and queues. Needs the rights of
- * root, on the machine or in a user namespace.
+ * Returns the words before a command that run it in a separate namespace with limits for System V memory, semaphores
+ * and queues. They need the rights of root, on the machine or in a user namespace.
  */
 export function limitSystemV({ unshare, sh }: SystemV, options: readonly string[] = []): [string, ...string[]] {
   return [unshare, '--ipc', ...options, '--', sh, '-c', script, 'sh', limits.shmall, limits.sem, limits.msgmni]

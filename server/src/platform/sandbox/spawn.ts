@@ -10,22 +10,27 @@ import { limitSystemV, type Sandbox } from './find.ts'
 type Stdio = 'pipe' | 'ignore' | number
 
 export interface SandboxedCommand {
-  /** The path inside the sandbox. */
+  /** The program, by its path inside the sandbox, and its arguments. */
   readonly argv: readonly [string, ...string[]]
   readonly view: SandboxView
-  /** `null` for the server's user. Only root can choose another. */
+  /** The user that the command runs as; `null` for the user of the server. Only root can choose one. */
   readonly user: OsUser | null
   /** Standard input, output and error, and a fourth descriptor that the command inherits. */
   readonly stdio: readonly [Stdio, Stdio, Stdio, Stdio]
-  /** Of the folder in `view.opened`. */
+  /** The descriptor of the folder in `view.opened`. */
   readonly opened?: number
-  /** Programs before bubblewrap, with the server's rights, such as one that enters a network. Each becomes the next. */
+  /**
+   * The words before bubblewrap: programs that run outside with the rights of the server, such as a program that enters
+   * a network. Each program becomes the next.
+   */
   readonly before?: readonly string[]
-  /** These programs enter a user namespace in which they are root. */
+  /** True when these programs enter a user namespace in which they are root. */
   readonly entersAsRoot?: boolean
-  /** All processes of the command are in these control groups from the start. */
+  /** Files of the control groups that all processes of the command belong to from the start. */
   readonly groups?: readonly string[]
-  /** Bubblewrap's variables, by which its processes are found. They must not change how a program behaves. */
+  /**
+   * Environment variables of bubblewrap, by which its processes are found. They must not change how a program behaves.
+   */
   readonly marks?: Readonly<Record<string, string>>
   readonly outOfMemoryScore?: number
   readonly detached?: boolean
@@ -36,7 +41,7 @@ const filterDescriptor = 5
 // `openedDescriptor` is the next number.
 
 export interface Spawned {
-  /** Bubblewrap ends with the command's exit status (128 plus the number of a signal). */
+  /** Bubblewrap itself, which ends with the command's exit status (128 plus the number of a signal). */
   readonly child: ChildProcess
   /**
    * Resolves when the command continues in its control groups. Rejects when it cannot join them; it has not begun then,
@@ -58,7 +63,7 @@ export function spawnSandboxed(sandbox: Sandbox, command: SandboxedCommand): Spa
   const hasRights = sandbox.setpriv !== null || command.entersAsRoot === true
   const systemV = hasRights ? sandbox.systemV : null
   const score = command.outOfMemoryScore === undefined ? {} : { outOfMemoryScore: command.outOfMemoryScore }
-  // For each command, because bubblewrap reads from the position of the descriptor.
+  // The file is opened for each command, because bubblewrap reads from the position of the descriptor.
   const filter = sandbox.filter === null ? null : openSync(sandbox.filter, 'r')
   try {
     const [first = sandbox.program, ...rest] = [

@@ -6,10 +6,10 @@ import { currentLink, versionAt } from '../versions/versions.ts'
 import { hasSystemd, lastErrors, propertiesOf } from './systemctl.ts'
 import { appsUnitName, installedSettings, serverUnitName, type UnitSettings, unitDrift } from './units.ts'
 
-/** With fewer, a gateway with a few thousand visitors, and the releases behind it, run out of sockets. */
+/** Below this limit, a gateway with a few thousand visitors, and the releases behind it, run out of sockets. */
 const leastOpenFiles = 65_536
 
-/** This machine's service, if there is one, the limit of open files, and the folders of sockets. */
+/** Checks the service of this machine, if there is one, the limit of open files, and the folders of sockets. */
 export async function serviceFindings(dataDirectory: string): Promise<Finding[]> {
   const settings = (await hasSystemd()) ? await installedSettings(serverUnitName) : undefined
   if (settings === undefined) {
@@ -103,7 +103,7 @@ async function controllersOf(group: string): Promise<string[]> {
   return needed.filter((_, index) => first[index])
 }
 
-/** @param pid of the server, or `self` for a server that is started from here */
+/** @param pid of the server, or `self` for the limit that a server started from here would have */
 async function openFiles(pid: string): Promise<Finding> {
   const subject = 'open files'
   const limits = await readFile(`/proc/${pid}/limits`, 'utf8').catch(() => '')

@@ -6,7 +6,7 @@ import type { Config } from '../config.ts'
 import { request } from '../http.ts'
 import type { Logger } from '../logger.ts'
 
-/** The service manager that runs this server. Nothing is sent where there is none. */
+/** Messages to the service manager that runs this server. Nothing is sent where there is none. */
 export interface ServiceManager {
   readonly notifier: Notifier
   /** Reports that the server answers at this address, and keeps the watchdog quiet while it does. */
@@ -14,9 +14,9 @@ export interface ServiceManager {
   /** Shows in `systemctl status` why the start failed, and throws the error again. */
   failed(error: unknown): Promise<never>
   /**
-   * Extends the time for the stop again and again until the process ends: uploads may take longer than the unit allows.
-   * A stop that hangs ends itself; when even that hangs, there is no extension. Does nothing after `retire`, because
-   * the successor speaks for the service.
+   * Reports that the service stops, and extends the time for it again and again until the process ends: uploads may
+   * take longer than the unit allows. A stop that hangs ends itself; when even that hangs, there is no extension. Does
+   * nothing after `retire`, because the successor speaks for the service.
    */
   stopping(): Promise<void>
   /** Ends the signs of life silently, after another server has replaced this server. */
@@ -65,7 +65,7 @@ async function answers(url: string, signal: AbortSignal): Promise<void> {
   answer.resume()
 }
 
-/** sd_notify(3). All functions do nothing where no service manager listens. */
+/** Tells systemd the state of the service (sd_notify(3)). All functions do nothing where no service manager listens. */
 interface Notifier {
   /** This process becomes the service's main process, in place of any other. */
   ready(status: string): Promise<void>
@@ -79,16 +79,17 @@ interface Notifier {
   alive(): Promise<void>
 }
 
-/** Usually milliseconds; systemd may be busy for some seconds, as during a reboot. */
+/** The notification is read within milliseconds; systemd itself may be busy for some seconds, as during a reboot. */
 const timeoutMs = 10_000
 
 /**
- * Uses `systemd-notify`, because Node has no Unix datagram sockets. It sends under this process's pid where it may, and
- * waits until systemd has read the message, so that it counts for this service although its sender has ended. Messages
- * are sent in order. A failed message is logged once.
+ * Creates a notifier over `systemd-notify`, because Node has no Unix datagram sockets. The program sends under the pid
+ * of this process where it may, and waits until systemd has read the message, so that the message counts for this
+ * service although its sender has ended by then. Messages are sent in order. A message that cannot be sent is logged
+ * once.
  *
- * @param options.socket `NOTIFY_SOCKET`; `undefined` when no service manager listens
- * @param options.path `systemd-notify` is found on this `PATH`
+ * @param options.socket the value of `NOTIFY_SOCKET`; `undefined` when no service manager listens
+ * @param options.path the `PATH` on which `systemd-notify` is found
  */
 export function createNotifier(options: {
   readonly socket: string | undefined

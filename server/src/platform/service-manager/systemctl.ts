@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { exists } from '../files.ts'
 
 export interface Output {
-  /** -1 when the program cannot be run or took too long. */
+  /** 0 for success; -1 when the program cannot be run or took too long. */
   readonly code: number
   readonly stdout: string
   readonly stderr: string
@@ -11,7 +11,7 @@ export interface Output {
 
 const folders = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** Such as the socket of the user's systemd manager. */
+/** Returns the folder with the sockets of this process's user, such as the socket of the systemd user manager. */
 export const userSockets = (): string => `/run/user/${process.getuid?.()}`
 
 /** Runs a program of systemd to its end. Never rejects. */

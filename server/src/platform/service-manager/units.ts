@@ -4,7 +4,7 @@ import { readOptional } from '../files.ts'
 import { makePassableDirectory } from '../reachable-files.ts'
 import { currentLink, programOf } from '../versions/versions.ts'
 
-/** The server, and processes that systemd must not end with it. */
+/** The unit of the server, and the units of processes that systemd must not end with the server. */
 export const serverUnitName = 'fairlead.service'
 export const appsUnitName = 'fairlead-apps.service'
 export const buildsUnitName = 'fairlead-builds.service'
@@ -17,12 +17,12 @@ export interface UnitSettings {
   readonly dataDirectory: string
   /** An ordinary account; `null` for root. */
   readonly user: string | null
-  /** An ordinary account's server listens on ports below 1024, as the edge does. Root always may. */
+  /** True when a server of an ordinary account listens on ports below 1024, as the edge does. Root always may. */
   readonly hasLowPorts: boolean
 }
 
 /**
- * Texts by name.
+ * Returns the texts of the units by their names.
  *
  * @throws Error for a path or name with characters that have a meaning in units
  */

@@ -43,12 +43,15 @@ export interface Updater {
   back(): Promise<UpdateResult>
 }
 
-/** @param options.own this program's version, which is current until an update has installed another */
+/**
+ * @param options.own the version of this program, which counts as the current version until an update has installed a
+ * version
+ */
 export function createUpdater(options: {
   readonly dataDirectory: string
   readonly own: InstalledVersion & { readonly description: VersionDescription }
   readonly server: RunningServer
-  /** npm's, with this machine's settings for the registry. */
+  /** The environment of npm, with this machine's settings for the registry. */
   readonly environment: Readonly<Record<string, string>>
   readonly signal: AbortSignal
 }): Updater {
@@ -160,7 +163,7 @@ const installDeadlineMs = 15 * 60_000
 /** A version or tag of the npm registry, or archives by `npm pack`: the server and packages that it needs. */
 export type VersionSource = { readonly version: string } | { readonly files: readonly string[] }
 
-/** In a temporary folder, not yet under its name. */
+/** A version in a temporary folder, not yet under its name. */
 export interface Candidate extends InstalledVersion {
   /** Moves it to its final folder. A folder of the same number is replaced. */
   keep(): Promise<InstalledVersion>

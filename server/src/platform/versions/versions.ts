@@ -10,7 +10,7 @@ import { makePassableDirectory } from '../reachable-files.ts'
 /** The server's package, installed somewhere on this machine. */
 export interface InstalledVersion {
   readonly version: string
-  /** A real path. */
+  /** The real path of the package's folder. */
   readonly root: string
 }
 
@@ -45,7 +45,7 @@ export const currentLink = (dataDirectory: string): string => join(dataDirectory
 /** Returns the program of a version. With the link as `root`, the path stays the same over updates. */
 export const programOf = (root: string): string => join(root, 'bin', 'fairlead.js')
 
-/** @param directory `versions` of a data directory; created when it is first needed */
+/** @param directory the folder `versions` of a data directory; it is created when it is first needed */
 export function installedVersions(directory: string): InstalledVersions {
   const read = (name: string) => versionAt(join(directory, name))
   const point = async (name: string, target: InstalledVersion | null) => {
@@ -116,7 +116,7 @@ async function commandLines(): Promise<string[] | null> {
   return [...resolved, ...links]
 }
 
-/** With the settings of this environment. Fields are only ever added. */
+/** The requirements of a version, with the settings of this environment. Fields are only ever added. */
 export const versionDescription = z.object({
   version: z.string(),
   migrations: z.array(z.object({ name: z.string(), oldestServer: z.string().optional() })),
@@ -127,12 +127,12 @@ export const versionDescription = z.object({
 
 export type VersionDescription = Readonly<z.output<typeof versionDescription>>
 
-/** A hidden command; later versions keep it. */
+/** The hidden command that prints the description; later versions keep it. */
 export const describeCommandName = 'self-check'
 
 const deadlineMs = 60_000
 
-/** Rejects with the version's last output when even this fails. */
+/** Runs a version only to get its description. Rejects with its last output when even this fails. */
 export function describeVersion(
   { root, version }: InstalledVersion,
   dataDirectory: string,
@@ -160,7 +160,7 @@ export interface VersionChange {
   readonly migrations: readonly string[]
   /** False when servers of the two versions cannot run beside each other, so that the update needs a stop. */
   readonly besideEachOther: boolean
-  /** This version still works after the other has run. */
+  /** True when this version still works after the other has run. */
   readonly wayBack: boolean
   readonly newSettings: readonly string[]
   readonly removedSettings: readonly string[]

@@ -7,14 +7,17 @@ import type { OsUser } from '../../platform/users.ts'
 export interface ArchivePart {
   readonly folder: string
   readonly paths: readonly string[]
+  /** True to include folders without their content. */
   readonly isShallow?: boolean
 }
 
 export interface ArchiveRequest {
   readonly parts: readonly ArchivePart[]
+  /** The absolute paths that the archive leaves out. */
   readonly without?: readonly string[]
+  /** The user that reads the files; null for the user of the server. */
   readonly reader: OsUser | null
-  /** Leaves out files that the reader cannot read. */
+  /** True to leave out files that the reader cannot read. */
   readonly isLenient?: boolean
   readonly mostBytes: number
 }
@@ -24,8 +27,9 @@ export class ArchiveTooLarge extends Error {
 }
 
 /**
- * Keeps owners, rights and links, which are never followed. The stream fails when a file is unreadable, and at the size
- * limit: a sparse file takes more bytes in the archive than on the disk.
+ * Returns files of this machine as a tar archive with their owners and rights. Links stay links and are never followed.
+ * The stream fails when a file is unreadable, and at the size limit: a sparse file takes more bytes in the archive than
+ * on the disk.
  */
 export function archiveOf({ parts, reader, isLenient = false, mostBytes, ...more }: ArchiveRequest): Readable {
   const args = [

@@ -68,9 +68,10 @@ export async function attach(
 }
 
 /**
- * Removes the container at the end. Resolves with the exit, also when the signal aborts and ends the command.
+ * Runs a command in a container and removes the container at its end. Resolves with the exit, also when the signal
+ * aborts and ends the command.
  *
- * @param options.graceMs between the request to end and the kill
+ * @param options.graceMs the time between the request to end and the kill
  */
 export async function runInContainer(
   { server, engine, containers }: AttachParts,

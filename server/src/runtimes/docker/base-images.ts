@@ -14,9 +14,11 @@ import type { Engine } from './client.ts'
 import { forgetImage, nameImage, pullError } from './images.ts'
 import { readJsonLines } from './streams.ts'
 
-/** The system, without and with the programs of builds. Many releases share each base. */
+/**
+ * The base images of releases: the system, and the system with the programs of builds. Many releases share each base.
+ */
 export interface Bases {
-  /** Bytes that the image does not share with other releases. */
+  /** Returns the bytes of an image that it does not share with other releases. */
   ownBytes(image: Image): Promise<number>
   /** Removes bases without a release, except `names`. */
   keepOnly(names: readonly string[], releases: readonly Image[]): Promise<void>
@@ -26,7 +28,7 @@ type Listed = Pick<Image, 'Id' | 'RepoTags'>
 
 /** @param fence called before each removal */
 export function createBases(engine: Engine, server: string, fence: () => void): Bases {
-  /** By id. An image never changes. */
+  /** The known bases by their ids. An image never changes. */
   const known = new Map<string, Image>()
 
   const all = async (): Promise<{ readonly image: Image; readonly names: readonly string[] }[]> => {
@@ -83,12 +85,15 @@ const baseFilter = (server: string): { readonly reference: readonly string[] } =
 
 const isBaseName = (server: string, name: string): boolean => name.startsWith(`${repository(server)}:`)
 
-/** Releases run in the operator's image, or on the system files that sandboxes show of this machine. */
+/**
+ * The system in containers of releases: an image that the operator configures, or the system files that sandboxes show
+ * of this machine.
+ */
 export type SystemSource =
   | { readonly reference: string }
   | {
       readonly entries: () => Promise<readonly Pick<SystemEntry, 'path' | 'link'>[]>
-      /** The data directory may be inside a system folder. */
+      /** The data directory, which may be inside a system folder. */
       readonly hidden: string
     }
 
@@ -104,7 +109,7 @@ export interface Progress {
   readonly signal: AbortSignal
 }
 
-/** Makes the image if the engine does not have it. Returns its name. */
+/** Returns the name of the system image. Makes the image if the engine does not have it. */
 export function systemImage(parts: SystemParts, progress: Progress): Promise<string> {
   const { source } = parts
   return 'reference' in source ? namedSystem(parts, source.reference, progress) : ownSystem(parts, source, progress)
@@ -145,9 +150,9 @@ async function pull(engine: Engine, reference: string, fence: () => void, signal
 
 /** Containers use neither kernel modules nor firmware. */
 const useless = ['/usr/lib/modules', '/usr/lib/firmware', '/lib/modules', '/lib/firmware']
-/** Programs expect these folders with these rights. */
+/** Folders that programs expect, with their rights. */
 const expected = { tmp: 0o1777, run: 0o755, var: 0o755, 'var/tmp': 0o1777, root: 0o700 }
-/** Only files that everybody may read get into an image. */
+/** The reader of system files: only files that everybody may read get into an image. */
 const nobody = { uid: 65_534, gid: 65_534 }
 
 /** The import of the system of this machine happens once per state of its programs. */
@@ -216,7 +221,7 @@ async function importImage(
   }
 }
 
-/** Python writes it automatically, and nothing depends on it. */
+/** Python writes this folder automatically, and nothing depends on it. */
 const unstable = '__pycache__'
 
 /**

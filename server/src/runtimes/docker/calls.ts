@@ -4,7 +4,7 @@ import type { Engine } from './client.ts'
 import { EngineError, tooLong, unlessMissing } from './errors.ts'
 import { commandLabel, labelFilter, labelsOf, serverLabel, waiterLabel } from './names.ts'
 
-/** Containers and images, under the engine's names, as far as Fairlead uses them. */
+/* Containers and images, under the engine's names, as far as Fairlead uses them. */
 
 export interface Container {
   readonly Id: string
@@ -29,12 +29,12 @@ export interface ContainerState {
   readonly Status: 'created' | 'running' | 'paused' | 'restarting' | 'removing' | 'exited' | 'dead'
   readonly Running: boolean
   readonly OOMKilled: boolean
-  /** On this machine; 0 after the end. */
+  /** The pid of the first process on this machine; 0 after its end. */
   readonly Pid: number
   readonly ExitCode: number
   readonly Health?: {
     readonly Status: 'none' | 'starting' | 'healthy' | 'unhealthy'
-    /** From oldest to newest. */
+    /** The latest checks, from oldest to newest. */
     readonly Log?: readonly { readonly ExitCode: number; readonly Output: string }[] | null
   } | null
 }
@@ -63,7 +63,7 @@ export interface ListedContainer {
   readonly Id: string
   readonly State: ContainerState['Status']
   readonly Labels: Readonly<Record<string, string>>
-  /** Bytes that the container has written; only on request. */
+  /** The bytes that the container has written; only on request. */
   readonly SizeRw?: number
 }
 
@@ -71,7 +71,7 @@ export interface Image {
   readonly Id: string
   readonly RepoTags: readonly string[] | null
   readonly RepoDigests: readonly string[] | null
-  /** With all layers. */
+  /** The bytes of all layers. */
   readonly Size: number
   readonly Os: string
   readonly Architecture: string
@@ -81,7 +81,7 @@ export interface Image {
     readonly ExposedPorts?: Readonly<Record<string, object>> | null
     readonly Entrypoint?: readonly string[] | null
     readonly Cmd?: readonly string[] | null
-    /** In nanoseconds; 0 or absent for the engine's default. */
+    /** The times are in nanoseconds; 0 or absent for the engine's default. */
     readonly Healthcheck?: { readonly Interval?: number; readonly StartInterval?: number } | null
   } | null
 }
@@ -91,17 +91,22 @@ export interface ListOptions {
   readonly health?: 'unhealthy'
 }
 
-/** Only of this server. Changes check the fence first. */
+/** The calls about containers of this server. Calls that change something check the fence first. */
 export interface Containers {
+  /** Returns a container; null for an unknown container. */
   inspect(id: string): Promise<Container | null>
+  /** Returns an image; null for an unknown image. */
   image(name: string): Promise<Image | null>
+  /** Lists the containers of this server with these labels, also ended containers. */
   list(labels: Readonly<Record<string, string | null>>, options?: ListOptions): Promise<ListedContainer[]>
   listOf(release: ReleaseRef, options?: { readonly size?: boolean }): Promise<ListedContainer[]>
   create(specification: object): Promise<string>
   start(id: string): Promise<void>
+  /** Sends a signal; does nothing for an ended container. */
   signal(id: string, signal: string): Promise<void>
   /** Resolves with the exit status when the container ends; null when it was removed before. */
   ended(id: string, signal?: AbortSignal): Promise<number | null>
+  /** Removes the container with its volumes, running or not. */
   remove(id: string): Promise<void>
 }
 
@@ -199,7 +204,7 @@ export function createWaiters(containers: Pick<Containers, 'list' | 'remove'>): 
  * configurations have some kilobytes.
  */
 const mostConfigBytes = 256_000
-/** With the layers: some dozens. */
+/** The description of an image includes its layers: some dozens. */
 const mostImageBytes = 4_000_000
 
 /**

@@ -24,7 +24,7 @@ type FoundEngine =
   /** `code` says why the connection failed, such as `ENOENT` or `EACCES`; null when the engine has answered. */
   | { readonly ok: false; readonly code: string | null; readonly reason: string }
 
-/** Waits for an engine that is starting. */
+/** Asks the engine for its description. Waits for an engine that is starting. */
 export async function findEngine(engine: Engine, waitMs: number): Promise<FoundEngine> {
   try {
     const version = await whenBack(engine.version, waitMs)

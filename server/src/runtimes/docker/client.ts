@@ -9,9 +9,9 @@ export interface Engine {
   readonly socket: string
   /** Asks for the versions of the engine; `api` is the newest API version that both sides know. */
   version(): Promise<EngineVersion>
-  /** Returns JSON; null for an answer without a body. */
+  /** Sends a request and returns the JSON answer; null for an answer without a body. */
   call<T>(request: EngineRequest): Promise<T>
-  /** Returns a stream. The caller reads it to its end or destroys it. */
+  /** Sends a request and returns the answer as a stream. The caller reads it to its end or destroys it. */
   open(request: EngineRequest): Promise<IncomingMessage>
   /** Sends a request whose connection becomes the input and output of a program. */
   upgrade(request: EngineRequest): Promise<Duplex>
@@ -26,7 +26,7 @@ export interface EngineVersion extends VersionRange {
 
 export interface EngineRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD'
-  /** With any characters: `['containers', id, 'json']`. */
+  /** The parts of the path, with any characters: `['containers', id, 'json']`. */
   readonly path: readonly string[]
   /** Objects, such as filters, are sent as JSON. Arrays repeat their parameter. */
   readonly query?: Readonly<Record<string, string | number | boolean | object | undefined>>
@@ -36,15 +36,14 @@ export interface EngineRequest {
   /** A tar archive in place of `body`. */
   readonly upload?: Readable
   readonly signal?: AbortSignal
-  /** In milliseconds: for the whole answer of a call, for the head of a stream. 0 means no limit. */
+  /** The time limit in milliseconds: for the whole answer of a call, for the head of a stream. 0 means no limit. */
   readonly timeoutMs?: number
   readonly mostBytes?: number
 }
 
 /**
- * @param socket an absolute path
- *
- * @param patienceMs for the engine's version, and until a hanging engine is asked again
+ * @param socket the absolute path of the Unix socket of the engine
+ * @param patienceMs the time limit for the version of the engine, and the pause before a hanging engine is asked again
  */
 export function createEngine(socket: string, patienceMs = 10_000): Engine {
   let agreed: Promise<EngineVersion> | null = null
@@ -116,7 +115,7 @@ export async function whenBack<T>(call: () => Promise<T>, waitMs: number, signal
   }
 }
 
-/** For calls that are not known to be slow. */
+/** Longer than the engine needs for any call that is not known to be slow. */
 const defaultTimeoutMs = 60_000
 
 /** The engine's messages are short. */
@@ -128,9 +127,9 @@ const mostAnswerBytes = 128_000_000
 const nameOf = ({ method, path }: EngineRequest): string => `${method} ${path.join('/')}`
 
 /**
- * Resolves with the head of the answer, which the caller reads or destroys.
+ * Sends a request and resolves with the head of the answer. The caller reads or destroys the answer.
  *
- * @param version the API's; null for the call that asks for it
+ * @param version the version of the API; null for the call that asks for it
  * @throws EngineError without an answer, and for an answer that is not a success
  */
 async function send(socketPath: string, version: string | null, asked: EngineRequest): Promise<IncomingMessage> {
@@ -263,12 +262,12 @@ function messageOf(text: string): string {
     const parsed: unknown = JSON.parse(text)
     if (typeof parsed === 'object' && parsed !== null && 'message' in parsed) return String(parsed.message)
   } catch {
-    // From a proxy, or from an engine that failed halfway.
+    // The answer comes from a proxy, or from an engine that failed halfway.
   }
   return text.trim()
 }
 
-/** Stops after `most` bytes. */
+/** Reads an answer. Stops after `most` bytes. */
 async function readSome(answer: IncomingMessage, most: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -295,9 +294,9 @@ function asEngineError(asked: EngineRequest, error: unknown): unknown {
  * begin above it, so no fixed version suits all.
  */
 
-/** Has all features that Fairlead uses. */
+/** The first version with all features that Fairlead uses. */
 const oldest = '1.41'
-/** The authors have read the changes up to this version. */
+/** The last version whose changes the authors have read. */
 const newest = '1.51'
 
 interface VersionRange {
@@ -312,7 +311,7 @@ export function commonVersion({ ApiVersion: last, MinAPIVersion: first = oldest 
   return compare(chosen, lowest) < 0 ? null : chosen
 }
 
-/** For the operator. */
+/** States the required engine for the operator. */
 const neededVersion = `an engine whose API has a version from ${oldest} to ${newest} (Docker 20.10 or newer)`
 
 function compare(a: string, b: string): number {

@@ -34,7 +34,7 @@ export interface DockerRuntimeOptions {
   readonly images: Images | null
   readonly builds: KeptBuilds | null
   readonly sources: Pick<Builder, 'prepare' | 'seal' | 'isBuilding'> & {
-    /** Null when sources are built in another runtime. */
+    /** Finds the build results of sources; null when they run in another runtime. */
     readonly built: Pick<PackParts, 'source' | 'findBuilt' | 'mostBytes'> | null
   }
   readonly logger: Pick<Logger, 'info' | 'warn'>
@@ -56,7 +56,7 @@ export interface DockerRuntime {
 
 const unhealthyGraceMs = 10_000
 
-/** Releases are containers of a Docker engine, which outlive the server. */
+/** Runs releases as containers of a Docker engine. The containers outlive the server. */
 export function createDockerRuntime(options: DockerRuntimeOptions): DockerRuntime {
   const { engine, server, folders, capabilities, networks, images, builds, sources, logger, fence } = options
   const containers = networked(createContainers(engine, server, fence), networks)

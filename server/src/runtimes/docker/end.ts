@@ -15,8 +15,8 @@ import { readJsonLines } from './streams.ts'
 const killDeadlineMs = 30_000
 
 /**
- * Sends the signal that the image names (SIGTERM by default), and SIGKILL after the grace period. Does not remove the
- * container.
+ * Ends a container with all its processes: with the signal that its image names (SIGTERM by default), and with SIGKILL
+ * after the grace period. Does not remove the container.
  */
 export async function endContainer(
   containers: Pick<Containers, 'inspect' | 'signal' | 'ended'>,
@@ -81,7 +81,7 @@ interface EngineEvent {
   readonly Actor: { readonly ID: string }
 }
 
-/** A restarted engine is back within some seconds. */
+/** The pause between connections: a restarted engine is back within some seconds. */
 const pauseMs = 500
 
 export function createExitWatch(parts: ExitWatchParts): ExitWatch {
@@ -185,7 +185,10 @@ async function followEvents(
 
 export interface LostParts {
   readonly containers: Pick<Containers, 'list'>
-  /** Every container of this server executes this file first, which identifies its processes. */
+  /**
+   * The file that every container of this server executes first. It identifies their processes; null without such a
+   * file.
+   */
   readonly entry: string | null
   readonly fence: () => void
 }
@@ -195,15 +198,16 @@ interface Member extends ProcessIdentity {
 }
 
 /**
- * Ends processes of containers that the engine has lost: an engine that is killed during the start of a container may
- * not know later that it runs. A starting container does not count as running either, so a process ends at the second
- * call that finds it. One call at a time, a minute apart.
+ * Returns a function that ends processes of containers that the engine has lost: an engine that is killed during the
+ * start of a container may not know later that the container runs. The function ends a process at the second call that
+ * finds it, because a starting container does not count as running either. The caller makes one call at a time, a
+ * minute apart.
  */
 export function createEndLost({ containers, entry, fence }: LostParts): () => Promise<void> {
   let before = new Map<number, string>()
   return async () => {
     if (entry === null) return
-    // Before the engine's list, so that no container starts in between.
+    // Read before the list of the engine, so that it contains no container that starts later.
     const found = await membersWith(entry)
     const running = new Set((await containers.list({})).filter(({ State }) => isAlive(State)).map(({ Id }) => Id))
     const lost = found.filter(({ container }) => !running.has(container))
@@ -219,7 +223,7 @@ async function membersWith(entry: string): Promise<Member[]> {
   const members: Member[] = []
   for (const pid of pids) {
     const groups = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')
-    // The group's name has the id, regardless of the program that made it.
+    // The id in the name of the group, independent of the program that makes the groups.
     const container = /[/-]([0-9a-f]{64})(?:\.scope)?$/m.exec(groups)?.[1]
     if (container === undefined || own === null || (await identityOf(`/proc/${pid}/root${entryInside}`)) !== own)
       continue

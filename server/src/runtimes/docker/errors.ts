@@ -18,9 +18,9 @@ export class EngineError extends Error {
 
 export const isMissing = (error: unknown): boolean => error instanceof EngineError && error.status === 404
 
-/** For an answer that is longer than the caller accepts. */
+/** The status for an answer that is longer than the caller accepts. */
 export const tooLong = 413
-/** For an engine that accepts connections and does not answer. */
+/** The detail for an engine that accepts connections and does not answer. */
 export const noAnswer = 'no answer in time'
 
 /** True when the engine does not answer: each further call would wait just as long. */

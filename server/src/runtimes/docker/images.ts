@@ -28,8 +28,9 @@ interface Manifest {
 const alsoRuns: Readonly<Record<string, string>> = { amd64: '386', arm64: 'arm' }
 
 /**
- * Pulls an image by its digest. Unless the image existed before, it then has only the name of its release: the removal
- * of the last release removes the image, and images of other owners stay.
+ * Makes the function that pulls images. It pulls an image by its digest. Unless the image existed before, it afterwards
+ * has only the name of its release. So the removal of the last release removes the image, and images of other owners
+ * stay untouched.
  */
 export function createPull(parts: PullParts): Images['pull'] {
   // Concurrent pulls of one image would remove each other's names.
@@ -52,16 +53,16 @@ export function createPull(parts: PullParts): Images['pull'] {
 }
 
 /**
- * An image has the name in its registry until it gets the name of its release. The names are in files, one each, in
- * case the server is killed in between.
+ * Stores the names of images during pulls, one per file: an image has the name in its registry until it gets the name
+ * of its release. It keeps the first name when the server is killed in between.
  */
 interface UnfinishedPulls {
-  /** Afterwards the engine has no image of this name, unless `wasThere` tells that it had one before. */
+  /** Runs a pull. Afterwards the engine has no image of this name, unless `wasThere` tells that it had one before. */
   during<T>(name: string, wasThere: () => Promise<boolean>, pull: () => Promise<T>): Promise<T>
   clean(): Promise<void>
 }
 
-/** @param directory only for these files; made when it is missing */
+/** @param directory a folder only for these files; made when it is missing */
 export function createUnfinishedPulls(engine: Engine, directory: string, fence: () => void): UnfinishedPulls {
   const underWay = new Set<string>()
   const fileOf = (name: string) => join(directory, createHash('sha256').update(name).digest('hex'))
@@ -221,11 +222,11 @@ interface Progress {
   readonly error?: string
 }
 
-/** The engine sends many more messages between the beginning and the end of a layer. */
+/** The messages at the beginning and at the end of each layer. The engine sends many more in between. */
 const told = /^(Pulling fs layer|Already exists|Pull complete|Download complete)$/
 
 /**
- * Reports the progress in few lines.
+ * Reads the progress of a pull to its end, and reports it in few lines.
  *
  * @param most the limit in bytes for the compressed layers
  * @returns false when the layers have more
@@ -257,7 +258,10 @@ interface Kind {
   readonly error: (name: string, hasCredentials: boolean) => RuntimeError
 }
 
-/** By words in messages of the engine and of registries. The order matters, because several may occur together. */
+/**
+ * The failures of a pull, by words in messages of the engine and of registries. The order matters, because several
+ * words may occur together.
+ */
 const kinds: readonly Kind[] = [
   {
     words: /no space left on device/i,
@@ -319,7 +323,7 @@ const hidden = (name: string): RuntimeError =>
     `The registry has no image ${name}, or hides it from those without credentials. See its name, or set credentials for the project: ${howToSet(name)}.`,
   )
 
-/** @param name with the registry, such as `docker.io/library/nginx` */
+/** @param name the name with its registry, such as `docker.io/library/nginx` */
 const howToSet = (name: string): string =>
   `fairlead registries add ${name.slice(0, name.indexOf('/'))}, or Settings of the project in the dashboard`
 

@@ -23,17 +23,17 @@ export interface InstancesParts extends StartParts {
   readonly logger: Pick<Logger, 'info'>
 }
 
-/** For a restarting engine. Then the observation fails, which ends nothing. */
+/** The time that an observation waits for a restarting engine. Then it fails, which ends nothing. */
 const patienceMs = 15_000
 
-/** An engine forgets removed containers, so this server remembers them. */
+/** The memory of this server about containers, because an engine forgets removed containers. */
 interface Memory {
   readonly exits: Map<string, { readonly releaseId: string; readonly exit: Exit }>
-  /** The kernel has refused these containers a process. */
+  /** The containers to which the kernel has refused a process. */
   readonly refused: Set<string>
 }
 
-/** Instances are containers, which outlive the server. */
+/** Runs instances as containers. They outlive the server. */
 export function createInstances(parts: InstancesParts): Instances & Pick<Ending, 'halt'> {
   const { engine, containers, networks, outputs, exits } = parts
   const memory: Memory = { exits: new Map(), refused: new Set() }
@@ -95,8 +95,8 @@ interface Ending {
   stop(container: string, releaseId: string, options: StopOptions): Promise<void>
   halt(release: ReleaseRef, options: StopOptions): Promise<void>
   /**
-   * Ends an earlier instance of this name, and removes ended containers of the release after their output is in the
-   * log.
+   * Prepares the start of an instance: ends an earlier instance of this name, and removes ended containers of the
+   * release after their output is in the log.
    */
   clear(release: Release, unit: string, output: FileHandle): Promise<void>
 }
@@ -180,7 +180,10 @@ async function usageOf(engine: Engine, id: string): Promise<Usage> {
   }
 }
 
-/** Completes the network of a container at its start, and removes it after its last container. */
+/**
+ * Wraps `containers`: completes the network of a container at its start, and removes the network after its last
+ * container.
+ */
 export function networked(containers: Containers, networks: Pick<ContainerNetworks, 'started' | 'left'>): Containers {
   return {
     ...containers,

@@ -1,17 +1,17 @@
 import type { ReleaseRef } from '../runtime.ts'
 
-/** Other programs use the engine, too. The server lists, changes and removes only objects with its label. */
+/* Other programs use the engine, too. The server lists, changes and removes only objects with its label. */
 
-/** The id of the server's data directory. */
+/** The id of the data directory of the server that made the object. */
 export const serverLabel = 'app.fairlead.server'
 export const appLabel = 'app.fairlead.app'
 export const releaseLabel = 'app.fairlead.release'
 export const projectLabel = 'app.fairlead.project'
 /** The instance's name in the runtime, not `web.1`: a single instance has the id of its release. */
 export const unitLabel = 'app.fairlead.instance'
-/** For a one-off command, the container of its instance; for a container without processes, its purpose. */
+/** The container of the instance for a one-off command; the purpose for a container without processes. */
 export const commandLabel = 'app.fairlead.command'
-/** Waits for the container. Without this label it is left over. */
+/** The server that waits for such a container. Without this label the container is left over. */
 export const waiterLabel = 'app.fairlead.waiter'
 
 export const labelsOf = (server: string, { id, appId }: ReleaseRef): Readonly<Record<string, string>> => ({
@@ -21,8 +21,8 @@ export const labelsOf = (server: string, { id, appId }: ReleaseRef): Readonly<Re
 })
 
 /**
- * A container inherits labels that it does not set from its image, which anybody may have made. So all are set, with
- * empty values.
+ * All labels of containers with empty values. A container inherits the labels that it does not set from its image,
+ * which anybody may have made.
  */
 export const noLabels: Readonly<Record<string, string>> = Object.fromEntries(
   [serverLabel, appLabel, releaseLabel, projectLabel, unitLabel, commandLabel, waiterLabel].map((label) => [label, '']),

@@ -16,9 +16,9 @@ import { exposedPorts } from './specification.ts'
 import type { ContainerInstance } from './start.ts'
 import { readFrames } from './streams.ts'
 
-/** The engine's, in a container's network. */
+/** The name server of the engine in the network of a container. */
 const nameServer = '127.0.0.11'
-/** By default, a socket on `::` takes IPv4, too. */
+/** The addresses of sockets for every address. By default, a socket on `::` takes IPv4, too. */
 const everywhere = ['0.0.0.0', '::', '::ffff:0.0.0.0']
 const loopback = ['127.0.0.1', '::ffff:127.0.0.1']
 
@@ -54,7 +54,7 @@ export function observationOf(
   place: Pick<ContainerInstance, 'port' | 'servedPort'> & {
     readonly address: string
     readonly exposed: readonly number[]
-    /** Connections to the address also arrive at 127.0.0.1. */
+    /** True when connections to the address also arrive at 127.0.0.1. */
     readonly leadsToLoopback: boolean
   },
   sockets: readonly Pick<ListeningSocket, 'port' | 'address'>[],
@@ -101,7 +101,7 @@ export interface OwnCheck {
 const pauseMs = 2_000
 /** An observation waits no longer for a running check. */
 const patienceMs = 2_000
-/** The engine's, when the image names none. */
+/** The default of the engine when the image names no timeout. */
 const defaultTimeoutMs = 30_000
 const mostOutputBytes = 4_096
 

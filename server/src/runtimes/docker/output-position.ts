@@ -1,4 +1,4 @@
-/**
+/*
  * A position in the output that the engine keeps. The engine numbers nothing: it gives each frame (a line or a part of
  * a long line) a time, and lists frames from a time on. It reads a program's two streams in parallel, so adjacent
  * frames may have their times in the wrong order. Therefore a position is a time some way back, and the number of
@@ -6,22 +6,25 @@
  */
 
 export interface Mark {
-  /** With nanoseconds: `2026-01-31T12:00:00.000000000Z`; empty for the beginning. */
+  /**
+   * The time in the format of the engine, with nanoseconds: `2026-01-31T12:00:00.000000000Z`; empty for the beginning
+   * of the output.
+   */
   readonly at: string
-  /** Frames with this or a later time. */
+  /** The number of frames read with this time or a later time. */
   readonly frames: number
 }
 
-/** From oldest to newest. */
+/** Marks from oldest to newest. */
 export type Position = readonly Mark[]
 
 export const beginning: Position = [{ at: '', frames: 0 }]
-/** Somewhere after all frames that were read. */
+/** An unknown position after all frames that were read. */
 export const unknown: Position = []
 
-/** Between a frame's time and its write. */
+/** The longest delay between the time of a frame and its write. */
 const disorderMs = 1_000
-/** After a larger step of the clock, later frames have earlier times. */
+/** If the clock was set back by more than this, later frames have earlier times. */
 const setBackMs = 10_000
 
 export interface PositionCounter {

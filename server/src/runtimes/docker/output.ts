@@ -11,7 +11,7 @@ import { isMissing } from './errors.ts'
 import { beginning, countFrom, type Position, passedOf, sinceOf, unknown } from './output-position.ts'
 import { type OutputFrame, readBatches } from './streams.ts'
 
-/** Only while this server leads. */
+/** Writes the output of containers into logs while this server leads. */
 export interface Outputs {
   /** Writes a container's output into a log, from where an earlier server stopped. The caller closes its handle. */
   follow(container: string, output: FileHandle): Promise<void>
@@ -21,10 +21,11 @@ export interface Outputs {
   note(container: string, line: string): Promise<void>
   forget(container: string): Promise<void>
   /**
-   * Forgets all other containers. The list is read second, so that containers followed from now on keep their records.
+   * Removes the records of all containers outside of a list. The list is read second, so that containers followed from
+   * now on keep their records.
    */
   keepOnly(list: () => Promise<ReadonlySet<string>>): Promise<void>
-  /** Even in the middle of the output. */
+  /** Stops all writing, even in the middle of the output. */
   close(): Promise<void>
 }
 
@@ -36,9 +37,9 @@ export interface OutputsParts {
   readonly logger: Pick<Logger, 'warn'>
 }
 
-/** For an absent engine; a later request tries again. */
+/** The time to wait for an absent engine; a later request tries again. */
 const patienceMs = 3_600_000
-/** For the rest of an ended container's output; a full disk may prevent the write. */
+/** The time limit for the remaining output of an ended container; a full disk may prevent the write. */
 const writtenMs = 10_000
 
 export function createOutputs(parts: OutputsParts): Outputs {
@@ -51,7 +52,7 @@ export function createOutputs(parts: OutputsParts): Outputs {
 
   const follow: Outputs['follow'] = async (container, output) => {
     if (followed.has(container) || complete.has(container) || closing.signal.aborted) return
-    // Before the first `await`, because two calls may adopt an instance at the same time.
+    // Reserved before the first `await`, because two calls may adopt an instance at the same time.
     const { promise: ended, resolve } = Promise.withResolvers<void>()
     followed.set(container, { ended, note: async () => undefined })
     const end = (isComplete: boolean) => {
@@ -128,7 +129,7 @@ async function begin(
   },
 ): Promise<{ readonly ended: Promise<boolean>; readonly note: Followed['note'] }> {
   const { signal } = closing
-  // The same file under a new descriptor that can also read.
+  // Opens the same file under a new descriptor that can also read.
   const log = await open(`/proc/self/fd/${output.fd}`, 'a+')
   const { dev, ino } = await log.stat()
   const record = await openRecord(path, log).catch(async (error: unknown) => {
@@ -175,14 +176,14 @@ function mayWrite(fence: () => void, closing: AbortController): void {
 
 const pauseMs = 200
 
-/** The engine puts a time of this length before each frame. */
+/** The time that the engine puts before each frame: with nanoseconds, and of constant length. */
 const timeBytes = '2026-01-31T12:00:00.000000000Z'.length
 const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/
 
 export interface FollowParts {
   readonly engine: Engine
   readonly runs: (signal: AbortSignal) => Promise<boolean>
-  /** Rejects when another server has taken over. */
+  /** Appends to the log; rejects when another server has taken over. */
   readonly append: OutputRecord['append']
   readonly signal: AbortSignal
 }
@@ -260,8 +261,8 @@ function timed({ bytes }: OutputFrame): { at: string; text: Buffer }[] {
 }
 
 /**
- * Each piece is recorded before it is written, with its place in the log, so that the successor of a killed server
- * finds out whether the last piece was written.
+ * Records the output position of a container. Each piece is recorded before the write, with its place in the log, so
+ * that the successor of a killed server finds out whether the last piece was written.
  */
 interface OutputRecord {
   readonly position: Position
@@ -279,7 +280,7 @@ interface Noted {
   readonly writer: string
   readonly before: Position
   readonly after: Position
-  /** Between the two positions; null before the first write. */
+  /** The piece between the two positions; null before the first write. */
   readonly piece: { readonly at: number; readonly bytes: number; readonly hash: string } | null
 }
 
@@ -287,9 +288,9 @@ interface Noted {
 const noteBytes = 1_024
 
 /**
- * @param path the record; made when it is missing
- *
- * @param log open for reading and appending; during `append`, nothing else appends to it except the server's rare notes
+ * @param path the path of the record; made when it is missing
+ * @param log open for reading and appending; during a call of `append`, nothing else appends to it except rare notes of
+ *   the server
  */
 export async function openRecord(path: string, log: FileHandle): Promise<OutputRecord> {
   const file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600)

@@ -120,7 +120,7 @@ interface LayerParts {
 }
 
 export interface NewLayer {
-  /** By name or id. */
+  /** The parent image, by name or id. */
   readonly from: string
   /** `repository:tag` */
   readonly name: string
@@ -136,7 +136,7 @@ export interface NewLayer {
 export const addLayer = ({ waiters, ...parts }: LayerParts, layer: NewLayer, signal: AbortSignal): Promise<void> =>
   waiters.during('layer', (labels) => commit(parts, layer, labels, signal))
 
-/** Only for the container, so empty in the image. */
+/** Empties the labels of an awaited container for the image. */
 const ofNone = { [commandLabel]: '', [waiterLabel]: '' }
 
 async function commit(
@@ -182,7 +182,8 @@ export interface ProgramsParts extends LayerParts {
 type KnownPrograms = Map<string, string>
 
 /**
- * Releases with the same programs, at the same paths, share the image.
+ * Returns the name of the image with a system and the programs of a release, at the same paths. Releases with the same
+ * programs share it.
  *
  * @param system the name of the system image
  * @returns the name, and `isNew` when the image was made now

@@ -39,7 +39,7 @@ interface ListedImage {
   readonly RepoTags: readonly string[] | null
 }
 
-/** Releases are images of the engine. */
+/** Stores releases as images of the engine. */
 export function createReleaseStore(parts: ReleasesParts): ReleaseStore {
   const { server, engine, containers, builds, bases, halt, freeElsewhere, fence } = parts
   const images = async (appId?: string): Promise<ReleaseRef[]> => {

@@ -13,23 +13,26 @@ import type { VolumeMount } from './volumes.ts'
 export interface ContainerRequest {
   readonly server: string
   readonly release: Release
-  /** A name or id. */
+  /** The name or id of the image. */
   readonly image: string
   readonly config: Image['Config'] | null
   readonly command: Command
-  /** `PORT`; null for a command without a port. */
+  /** The value of `PORT`; null for a command without a port. */
   readonly port: number | null
   readonly network: ContainerNetwork
   readonly volumes?: readonly VolumeMount[]
   readonly labels: Readonly<Record<string, string>>
-  /** For an interactive command; null for an instance, whose output is kept. */
+  /** Set for an interactive command; null for an instance, whose output is kept. */
   readonly dialogue: { readonly tty: boolean } | null
 }
 
-/** `PORT`, unless the image exposes exactly one port. Above the ports that only root may use. */
+/** The `PORT` of an image without exactly one exposed port. It is above the ports that only root may use. */
 const defaultPort = 8080
 
-/** Programs may listen on the only TCP port that the image exposes without reading `PORT`. */
+/**
+ * Returns the only TCP port that the image exposes, where programs may listen without reading `PORT`; otherwise the
+ * default port.
+ */
 export function portOf({ Config }: Pick<Image, 'Config'>): number {
   const [port, ...others] = exposedPorts(Config?.ExposedPorts)
   return port === undefined || others.length > 0 ? defaultPort : port
@@ -41,7 +44,7 @@ export const exposedPorts = (exposed: Readonly<Record<string, object>> | null | 
     return port === undefined ? [] : [Number(port)]
   })
 
-/** Programs need these to start as root and continue as another user. */
+/** The capabilities that programs need to start as root and continue as another user. */
 const capabilities = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE']
 
 /** The log continues from this copy after a restart of the server. */
@@ -111,7 +114,7 @@ function seldom(check: NonNullable<ContainerRequest['config']>['Healthcheck']): 
 const unchecked = { Healthcheck: { Test: ['NONE'] } }
 const attached = { AttachStdin: true, AttachStdout: true, AttachStderr: true, OpenStdin: true, StdinOnce: true }
 
-/** Programs write here by default, as in builds and processes. */
+/** In-memory folders for the paths where programs write by default, as for builds and processes. */
 const inMemory = Object.fromEntries(['/tmp', '/run'].map((folder) => [folder, 'rw,nosuid,nodev,size=64m,mode=1777']))
 
 /** The kernel's default. */
@@ -134,7 +137,7 @@ function hostConfigOf({ release: { limits }, command, network, volumes = [], dia
     CapDrop: ['ALL'],
     CapAdd: capabilities,
     SecurityOpt: ['no-new-privileges'],
-    // Waits for orphans and forwards signals.
+    // An init process, which waits for orphans and forwards signals.
     Init: true,
     IpcMode: 'private',
     CgroupnsMode: 'private',
@@ -176,7 +179,7 @@ const isSame = (some: readonly string[], others: readonly string[]): boolean =>
     .sort()
     .join() === [...others].sort().join()
 
-/** The paths that the commands of a release from folders know. */
+/** The label of an image from a release that was built in folders: the paths that its commands know. */
 export const placeLabel = 'app.fairlead.place'
 
 const absolute = z.string().startsWith('/')

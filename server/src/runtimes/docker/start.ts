@@ -19,7 +19,7 @@ export interface StartParts {
   readonly volumes: Volumes
 }
 
-/** `exit` is set when the command could not start. */
+/** A started instance, and its exit when its command could not start. */
 export interface Started {
   readonly instance: ContainerInstance
   readonly exit: Exit | null
@@ -107,7 +107,7 @@ const faults: readonly { readonly words: RegExp; readonly code: number; readonly
   },
 ]
 
-/** Returns the release's fault; null for any other failure. */
+/** Returns the fault of the release that prevented the start of a container; null for any other failure. */
 export function imageFault(error: unknown): { readonly code: number; readonly line: string } | null {
   if (error instanceof VolumesNeedRoot) {
     return { code: 126, line: `Fairlead: ${error.message}. Ask the operator, or remove "volumes".` }
@@ -123,9 +123,9 @@ export const runtimeName = 'docker'
 export interface ContainerInstance {
   readonly container: string
   readonly releaseId: string
-  /** `PORT`. */
+  /** The value of `PORT`. */
   readonly port: number
-  /** Serves the instance in place of `PORT`. */
+  /** The port that serves the instance in place of `PORT`. */
   readonly servedPort?: number
 }
 

@@ -16,10 +16,10 @@ export async function* readFrames(from: Readable): AsyncGenerator<OutputFrame> {
 }
 
 /**
- * Splits the output of a program without a terminal. A batch has the frames that have arrived. A frame has a header of
- * eight bytes: the stream's number, three zeros, and the length in big-endian. An incomplete last frame is dropped.
+ * Splits the output of a program without a terminal into frames. Each batch contains the frames that have arrived. A
+ * frame has a header of eight bytes: the number of the stream, three zeros, and the length as a big-endian number.
  *
- * @throws Error for other input
+ * @throws Error when the stream does not consist of such frames; an incomplete last frame is dropped without an error
  */
 export async function* readBatches(from: Readable): AsyncGenerator<OutputFrame[]> {
   let rest: Buffer = Buffer.alloc(0)
@@ -41,8 +41,8 @@ export async function* readBatches(from: Readable): AsyncGenerator<OutputFrame[]
 }
 
 /**
- * BuildKit sends up to 16 MiB, in base64, when several steps print much at once. The engine's messages have some
- * hundred bytes.
+ * The longest line of JSON. BuildKit sends up to 16 MiB, in base64, when several steps print much at the same time. The
+ * messages of the engine have some hundred bytes.
  */
 const mostLineBytes = 24 * 1_048_576
 

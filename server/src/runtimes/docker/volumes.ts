@@ -126,7 +126,7 @@ async function unpack(archive: Readable, folder: string): Promise<void> {
   const args = ['--extract', '--file=-', '--preserve-permissions', '--same-owner', '--numeric-owner']
   const tar = startProcess('tar', args, { ...options, stdio: ['pipe', 'ignore', 'ignore'] })
   if (tar.stdin === null) throw new Error('tar has no input')
-  // Each may fail first.
+  // Waits for both, because each may fail first.
   await Promise.all([pipeline(archive, tar.stdin), assertEnded('tar', once(tar, 'close'))])
   // A volume contains only files, folders and links.
   const kinds = ['(', '-type', 'b', '-o', '-type', 'c', ')', '-delete']

@@ -4,9 +4,9 @@ import type { AddressRange } from '../../platform/config.ts'
 /** Apps and builds may reach different addresses, so the names of their interfaces differ. */
 export type NetworkKind = 'app' | 'build'
 
-/** Four IPv4 addresses. The host has the second, the app or build the third. */
+/** A network of four IPv4 addresses in the range. The host has the second address, the app or build the third. */
 export interface Subnet {
-  /** From the start of the range. */
+  /** The number of the network, counted from the start of the range. */
   readonly index: number
   readonly host: string
   readonly inside: string
@@ -20,7 +20,7 @@ export function subnetAt(range: AddressRange, index: number): Subnet {
   return { index, host: dotted(base + 1), inside: dotted(base + 2), cidr: `${dotted(base)}/30` }
 }
 
-/** At most 65,536: the name of an interface has room for four hexadecimal digits. */
+/** The number of networks, at most 65,536: the name of an interface has room for four hexadecimal digits. */
 export const subnetCount = ({ bits }: Pick<AddressRange, 'bits'>): number => Math.min(2 ** (30 - bits), 2 ** 16)
 
 /** Returns the network with this inside address; null for any other address. */
@@ -41,12 +41,12 @@ export function ipv6Of(ipv4: string): string {
   return `fdfa:171e:ad00::${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
 }
 
-/** One server's names: the data directory distinguishes the servers of a machine. */
+/** The names that one server uses. The data directory distinguishes the servers of a machine. */
 export interface Names {
   readonly table: string
   readonly namespaces: string
   readonly interfaces: string
-  /** The prefix of its containers' bridges, which have a separate table. */
+  /** The prefix of the names of the bridges of its containers. They have a separate table. */
   readonly others: string
 }
 

@@ -4,7 +4,7 @@ export interface ProjectContainers {
 }
 
 export interface NamedAddress {
-  /** For other apps of the project, as `<name>.internal`. */
+  /** The name of the app for the other apps of the project, as `<name>.internal`. */
   readonly name: string
   readonly address: string
 }

@@ -8,7 +8,7 @@ export interface PortRange {
   readonly to: number
 }
 
-/** Configured by the operator, on this machine or elsewhere. */
+/** A service that the operator has configured, on this machine or elsewhere. */
 interface Service {
   readonly host: string
   readonly port: number
@@ -16,12 +16,12 @@ interface Service {
 
 /** The addresses that apps and builds may connect to, in addition to the internet. */
 export interface Reach {
-  /** Reached at 127.0.0.1, as without a separate network. */
+  /** Ports of this machine that they reach at 127.0.0.1, as without a separate network. */
   readonly loopback: readonly PortRange[]
   /** The part of `loopback` whose programs accept connections only from 127.0.0.1. */
   readonly localOnly: readonly PortRange[]
   readonly direct: readonly PortRange[]
-  /** A port is reachable after the gateway has opened it. `null` where apps have no ports. */
+  /** The port range of apps: a port is reachable after the gateway has opened it. `null` where apps have no ports. */
   readonly apps: { readonly ports: PortRange; readonly at: 'loopback' | 'direct' } | null
   readonly services: readonly Service[]
   /** Proxies and package mirrors, only for builds. */

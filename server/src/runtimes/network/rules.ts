@@ -3,7 +3,7 @@ import { specialIpv4 } from '../../platform/outbound.ts'
 import { cidrOf, type Names, type Subnet } from './addresses.ts'
 import { type Address, isLoopback, joined, loopbackPorts, type PortRange, type Reach, type Resolver } from './reach.ts'
 
-/** With all names resolved. */
+/** The input for the rules, with all names resolved. */
 export interface Policy {
   readonly range: AddressRange
   readonly reach: Reach
@@ -19,7 +19,10 @@ export type Medium =
   /** The members of a network share a bridge. Its packets pass the rules where `br_netfilter` is loaded. */
   | 'bridges'
 
-/** Cloud providers' metadata services answer here. Always refused, even where private addresses are allowed. */
+/**
+ * Metadata services of cloud providers answer on link-local addresses. The rules refuse them even where private
+ * addresses are allowed.
+ */
 export const linkLocal = '169.254.0.0/16'
 export const dns = 'meta l4proto { tcp, udp } th dport 53'
 
@@ -74,7 +77,7 @@ export function hostRules(
     ...toOtherRuntime(own, others),
     ...outside(network, names, policy),
     '}',
-    // So would packets from the machine itself.
+    // Packets from the machine itself would do the same.
     'chain output { type filter hook output priority filter; policy accept;',
     `ip daddr ${network} oifname != "lo" oifname != "${interfaces.slice(0, 2)}*" reject`,
     '}',
@@ -305,7 +308,7 @@ export interface ProjectMember {
   readonly projectId: string
   readonly address: string
   readonly link: string
-  /** Networks and containers of a project reach each other; null without containers. */
+  /** The bridge of the containers of the project. Networks and bridge reach each other; null without containers. */
   readonly bridge: string | null
 }
 
@@ -356,11 +359,15 @@ export function memberRules({ table }: TableNames, member: ProjectMember): strin
   ].join('\n')
 }
 
-/** Removes the bridge of a project's containers. */
+/** Returns the commands that remove the bridge of its containers from a project. */
 export const formerBridgeRules = ({ table }: TableNames, bridge: string): string =>
   `delete element inet ${table} projects { "${bridge}" }\n`
 
-/** @param isLast removes the project's chain, too. The caller removes the bridge before */
+/**
+ * Returns the commands that remove a network from its project.
+ *
+ * @param isLast true for the last network of the project: removes the chain, too. The caller removes the bridge before
+ */
 export function formerMemberRules(
   { table }: TableNames,
   { projectId, address, link }: Omit<ProjectMember, 'bridge'>,
@@ -393,22 +400,22 @@ function checked(projectId: string): string {
 }
 
 /**
- * Open connections of a network to services of this machine: PostgreSQL, the API and the gateway have room for a
- * limited total.
+ * The most open connections of a network to the services of this machine: PostgreSQL, the API and the gateway have room
+ * for a limited number in total.
  */
 export const connectionsEach = 200
 /**
- * Open connections of a network to PostgreSQL, where a connection before login occupies a session. No plan allows more
- * for a database.
+ * The most open connections of a network to PostgreSQL, where a connection before login occupies a session. No plan
+ * allows more for a database.
  */
 export const sessionsEach = 100
 /**
- * New connections of a network to the outside: the kernel remembers all connections in one table, and an ended one for
- * two minutes.
+ * The most new connections of a network to the outside: the kernel remembers the connections of all networks in one
+ * table, and an ended connection for two minutes.
  */
 export const beginning = 'limit rate over 100/second burst 2000 packets'
 /**
- * New connections of a network to PostgreSQL, which starts a process for each. Others are dropped, so clients try again
- * a second later.
+ * The most new connections of a network to PostgreSQL, which starts a process for each. Further connections are
+ * dropped, so the client tries again a second later.
  */
 export const loginsBeginning = 'limit rate over 100/second burst 200 packets'

@@ -12,7 +12,7 @@ export interface Tools {
   readonly cp: string
 }
 
-/** The message contains the program's error output. */
+/** A system program ended with an error; `message` contains its error output. */
 export class ToolError extends Error {
   override readonly name = 'ToolError'
 }
@@ -25,7 +25,8 @@ export function ignoreMissing(error: unknown): void {
 const timeoutMs = 60_000
 
 /**
- * Returns the output. Rejects with a `ToolError` unless the exit code is 0.
+ * Runs a system program with this input and resolves with its output. Rejects with a `ToolError` unless the exit code
+ * is 0.
  *
  * @param files texts that the program and its children read at `inputPath`
  */

@@ -133,7 +133,7 @@ async function runStep(
   } finally {
     endWatch()
   }
-  // Otherwise such processes would hold the build's files and memory for ever.
+  // Left-over processes would hold the files and the memory of the build for ever.
   const left = { marker: marks.markerOf(release.id, release.user?.uid), leaders: [launched.process] }
   await Promise.all([confinement.kill(release.id, 'build'), killAll(left, { graceMs: 0, fence: confinement.fence })])
   const exit = await launched.exited
@@ -230,7 +230,10 @@ export async function readOrigins({ origins }: Pick<ReleasePaths, 'origins'>): P
   return text === undefined || text === '' ? [] : (JSON.parse(text) as string[])
 }
 
-/** Each origin is a link in the sandbox of every command, and a release may be the last of a long series of copies. */
+/**
+ * Limits the number of origins: each is a link in the sandbox of every command, and a release may be the last of a long
+ * series of copies.
+ */
 const mostOrigins = 16
 
 /** Returns the origins of a copy: the folder of the build, and the newest of the later folders. */

@@ -4,27 +4,28 @@ import type { Handle } from '../runtime.ts'
 
 export const runtimeName = 'process'
 
-/** As stored in a handle, so that later servers find the instance on this machine. */
+/** A started instance as stored in a handle, so that this server and later servers find it again on this machine. */
 export interface LocalInstance {
   readonly releaseId: string
   /** Distinguishes a release's instances in the names of groups and networks; missing for a static site. */
   readonly unit?: string
   readonly pid: number
-  /** In clock ticks since boot. Reveals a reused pid. */
+  /** The start time of `pid` in the kernel (clock ticks since boot). It reveals a reused pid. */
   readonly startTime: string
-  /** `startTime` counts from this boot; missing where the system has none. */
+  /** The id of the boot that `startTime` counts from; missing where the system has none. */
   readonly boot?: string
-  /** `PORT`. */
+  /** The port given to the app as `PORT`. */
   readonly port: number
   /** The port on which the app listens and is served; missing where it is `port`. */
   readonly servedPort?: number
-  /** IPv4; missing when the instance shares the machine's network. */
+  /** The IPv4 address of the network of the instance; missing when it shares the network of the machine. */
   readonly address?: string
-  /** On ::1, and leads to the instance's network; `port` is then on 127.0.0.1. */
+  /** The port on ::1 that leads to the network of the instance; `port` is then the port on 127.0.0.1. */
   readonly ipv6Port?: number
   readonly holder?: ProcessIdentity
-  /** At the start; missing for a static site. */
+  /** The memory limit at the start; missing for a static site. */
   readonly memoryBytes?: number
+  /** The uid of the user of the app, if it has one. */
   readonly uid?: number
   /** Set for a static site, which has no process: its pid is 0. */
   readonly site?: LocalSite
@@ -32,9 +33,9 @@ export interface LocalInstance {
 
 export interface LocalSite {
   readonly id: string
-  /** Absolute, without links. */
+  /** The absolute path of its folder, without links. */
   readonly folder: string
-  /** Contains the id while the site is served. */
+  /** The file that contains the id while the site is served. */
   readonly record: string
   readonly fallback?: true
 }

@@ -230,7 +230,7 @@ export interface Child {
   readonly exited: Promise<ExitStatus>
 }
 
-/** Only for its own children, the server learns the exit status. */
+/** The instances that this server process has started. It learns the exit status only of these. */
 export interface Children {
   add(child: Child): void
   find(instance: Pick<Child, 'releaseId'> & ProcessIdentity): Child | undefined
@@ -277,7 +277,7 @@ function tieToNetwork(instance: LocalInstance, exits: ExitWatch, fence: () => vo
   return instance
 }
 
-/** For processes that are not children of this server. */
+/** Notices the end of processes that are not children of this server. */
 interface ExitWatch {
   add(process: ProcessIdentity, onExit: () => void): () => void
 }

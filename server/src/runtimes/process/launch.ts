@@ -27,22 +27,22 @@ export type Launch =
       readonly ok: true
       readonly process: ProcessIdentity
       readonly exited: Promise<ExitStatus>
-      /** Has streams for descriptors that are pipes. */
+      /** The child process, with streams for descriptors that are pipes. */
       readonly child: Pick<ChildProcess, 'stdin' | 'stdout' | 'stderr' | 'unref'>
     }
-  /** As in a shell: 127 when the command does not exist, 126 when it cannot run. */
+  /** `code` is as in a shell: 127 when the command does not exist, 126 when it cannot run. */
   | { readonly ok: false; readonly code: 126 | 127; readonly message: string }
 
 interface LaunchOptions {
   readonly cwd: string
   readonly env: Record<string, string>
-  /** The server's PATH has no influence. */
+  /** The folders in which the command is looked up. The PATH of the server has no influence. */
   readonly path: readonly string[]
   readonly user: OsUser | null
-  /** For standard output and error: one descriptor, three pipes, or a terminal's descriptor. */
+  /** A descriptor for standard output and error, three pipes, or the descriptor of a terminal. */
   readonly output: number | 'pipes' | { readonly terminal: number }
   readonly entry: Entry
-  /** Becomes the command (`enter.ts`). The user can read this path. */
+  /** The program that becomes the command (`enter.ts`), at a path that the user can read. */
   readonly enter: string
   /** Called right before the start. When it throws, nothing starts. */
   readonly fence: () => void
@@ -187,7 +187,7 @@ function describe(command: string, error: unknown): string {
   return `${command}: cannot be run: ${error instanceof Error ? error.message : String(error)}`
 }
 
-/** Commands have the release's environment and user, and start in its sources. */
+/** Starts a command of a release in its sources, with the environment and the user of the release. */
 export type CommandStarter = (
   release: LocalRelease,
   command: Command,

@@ -14,7 +14,7 @@ export const instanceMarkVariable = 'FAIRLEAD_INSTANCE_MARK'
  */
 export interface ProcessMarks {
   markOf(releaseId: string): string
-  /** @param uid of the app's user; `undefined` when unknown */
+  /** @param uid the uid of the user of the app; `undefined` when unknown */
   markerOf(releaseId: string, uid: number | undefined): Marker
   /** Like `markerOf`, but for the processes of one instance. */
   instanceMarkerOf(unit: string, uid: number | undefined): Marker
@@ -25,11 +25,11 @@ export interface ProcessMarks {
 }
 
 interface Stored {
-  /** For the authentication codes, in base64. */
+  /** The key of the authentication codes, in base64. */
   readonly key: string
 }
 
-/** Makes no file. */
+/** Reads the marks of a data directory. Makes no file when no server has made one yet. */
 export async function readMarks(file: string): Promise<ProcessMarks> {
   const text = await readOptional(file)
   return createMarks(text === undefined ? null : (JSON.parse(text) as Stored))

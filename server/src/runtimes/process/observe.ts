@@ -16,11 +16,11 @@ import type { ProcessMarks } from './marks.ts'
 interface Observed {
   readonly held: string
   readonly observation: Observation
-  /** While the app has the same sockets, by `performance.now()`. */
+  /** The end of validity while the app has the same sockets, by the clock of `performance.now()`. */
   readonly freshUntil: number
 }
 
-/** Valid for this many times its own duration, so polling takes at most a tenth of the time. */
+/** An observation stays valid for this many times its own duration, so polling takes at most a tenth of the time. */
 const freshness = 10
 
 /**

@@ -26,15 +26,15 @@ export interface ProcessRuntimeOptions {
     readonly maySetQuotas: boolean
   }
   readonly users: {
-    /** Both ends are included; `null` when the server is not root. */
+    /** The range of uids for apps, both ends included, when the server is root; else `null`. */
     readonly apps: UidRange | null
-    /** The gateway's user reads static sites; `null` when it is the server's user. */
+    /** The user of the gateway, which reads the folders of static sites; `null` when it is the user of the server. */
     readonly siteReader: OsUser | null
   }
   readonly programs: Pick<Programs, 'node' | 'enter' | 'shared'> & { readonly toolchains: Toolchains }
   /** The operator's variables, such as a registry, and the memory limit of each build. */
   readonly builds: { readonly environment: Readonly<Record<string, string>>; readonly memoryBytes: number }
-  /** Both ends are included. Every app in a separate network has the first port. */
+  /** The port range for apps, both ends included. Every app in a separate network has the first port. */
   readonly ports: { readonly from: number; readonly to: number }
   readonly host: HostCapabilities
   readonly caches: Pick<Caches, 'use' | 'isInUse'>
@@ -52,8 +52,8 @@ export interface ProcessRuntime extends Runtime {
 }
 
 /**
- * Builds and apps are plain processes, each in its own session and as the app's user. They outlive the server: they
- * write their output directly to files, and a later server needs only the handle.
+ * Runs builds and apps as plain processes, each in its own session and as the user of the app. The processes outlive
+ * the server: they write their output directly to files, and a later server needs only the handle.
  */
 export function createProcessRuntime(options: ProcessRuntimeOptions): ProcessRuntime {
   const { builds, host, caches, marks, logger, fence } = options

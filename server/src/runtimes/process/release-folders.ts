@@ -16,12 +16,12 @@ export interface ReleasePaths {
   readonly home: string
   /** `TMPDIR` */
   readonly temporary: string
-  /** Names the release's programs. The app's commands do not see it. */
+  /** The file that names the programs of the release. Commands of the app do not see it. */
   readonly toolchain: string
-  /** The app's `/etc/passwd` and `/etc/group`, which it cannot write. */
+  /** The files that the app sees as `/etc/passwd` and `/etc/group`. The app cannot write them. */
   readonly passwd: string
   readonly group: string
-  /** Names the original build folders of copied files. The app's commands do not see it. */
+  /** The file that names the original build folders of copied files. Commands of the app do not see it. */
   readonly origins: string
   /** Downloads of earlier builds. Removable while no build of the app runs. */
   readonly cache: string
@@ -138,7 +138,7 @@ function run(program: string, args: readonly string[], cwd: string, signal?: Abo
   })
 }
 
-/** For `whoami`, `os.userInfo()` and ssh. */
+/** The user name that programs get from the system (`whoami`, `os.userInfo()`, ssh). */
 const userName = 'app'
 
 /**
@@ -171,7 +171,7 @@ async function replace(path: string, text: string): Promise<void> {
   await rename(fresh, path)
 }
 
-/** Programs reopen `/dev/stdout` and `/dev/stderr`. */
+/** Gives a log to the user who writes it: programs reopen `/dev/stdout` and `/dev/stderr`. */
 export async function giveOutputToUser(output: FileHandle, user: OsUser | null): Promise<void> {
   if (user !== null) await output.chown(user.uid, user.gid)
 }

@@ -20,7 +20,7 @@ export interface ReleasesParts {
   readonly quotas: Pick<Quotas, 'lift' | 'forget'>
 }
 
-/** Releases are folders in the data directory. */
+/** Stores releases as folders in the data directory. */
 export function createReleaseStore({ apps, children, confinement, marks, quotas }: ReleasesParts): ReleaseStore {
   const halt = async (release: ReleaseRef, options: StopOptions = { graceMs: 0 }): Promise<void> => {
     const own = children.of(release.id)

@@ -11,7 +11,10 @@ import { isServed, removeRecord, writeRecord } from './site-record.ts'
 
 /** Instances without a process: the gateway serves their folder. */
 export interface Sites {
-  /** Returns `null` when the release has no site, and writes the reason to the output. */
+  /**
+   * Starts to serve a release and returns the instance. Returns `null` when the release has no site, and writes the
+   * reason to the output.
+   */
   start(release: LocalRelease, command: SiteCommand, output: FileHandle): Promise<LocalSite | null>
   /** Opens the folder to the reader again, in case it was closed. */
   reopen(release: LocalRelease, site: LocalSite): Promise<void>
@@ -22,9 +25,8 @@ export interface Sites {
 }
 
 /**
- * @param reader the gateway's user, who gets access by its group; `null` when it is the server's user
- *
- * @param fence called before a site starts or ends; throws when another server has taken over
+ * @param reader the user of the gateway, which gets access by its group; `null` when it is the user of the server
+ * @param fence called right before a site starts or ends; throws when another server has taken over
  */
 export function createSites(reader: OsUser | null, fence: () => void): Sites {
   const reopen: Sites['reopen'] = async (release, { folder }) => {
@@ -59,13 +61,16 @@ export function createSites(reader: OsUser | null, fence: () => void): Sites {
   }
 }
 
-/** `folder` is the path without links, `name` the path for the app. Or the reason why there is no site. */
+/**
+ * The folder that a release serves (`folder` is its path without links, `name` its path for the app), or the reason why
+ * it has none.
+ */
 export type SiteFolder =
   | { readonly ok: true; readonly folder: string; readonly name: string }
   | { readonly ok: false; readonly message: string }
 
 export interface SiteCommand {
-  /** From the top of the sources. One of them is served. */
+  /** The candidate folders, relative to the top of the sources. The release serves one of them. */
   readonly folders: readonly string[]
   readonly fallback: boolean
 }
@@ -121,12 +126,12 @@ async function folderWithin(source: string, name: string): Promise<string | null
   return folder === root || folder?.startsWith(root + sep) === true ? folder : null
 }
 
-/** Opening a FIFO would wait for a writer. */
+/** Non-blocking, because the open of a FIFO waits for a writer. */
 const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/** A group needs this to pass a folder. */
+/** The rights that a group needs to pass a folder. */
 const pass = 0o010
-/** A group needs this to read a file, or to list and pass a folder. */
+/** The rights that a group needs to read a file, or to list and pass a folder. */
 const readFile = 0o040
 const readFolder = 0o050
 

@@ -28,7 +28,7 @@ export interface ToolRunnerOptions {
   readonly prlimit: string | null
   readonly sandbox: Sandbox | null
   readonly user: OsUser | null
-  /** Commands see only the files that they get of it. */
+  /** The data directory. Commands see only the files of it that they get. */
   readonly dataDirectory: string
   readonly path: string
   /** Called right before a command starts. When it throws, nothing starts. */
@@ -144,7 +144,7 @@ function watchMemory(
   return memory.watch(name, { leader, memoryBytes: limits.memoryBytes, listed })
 }
 
-/** Ends the command when the signal aborts or `onOutput` throws. */
+/** Collects the output until the command ends. Ends the command when the signal aborts or `onOutput` throws. */
 async function collect(
   { child, exited }: Launched,
   { onOutput, input }: ConfinedCommand,

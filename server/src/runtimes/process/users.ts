@@ -5,7 +5,7 @@ import { usersOfProcesses } from '../../platform/processes.ts'
 import type { OsUser } from '../../platform/users.ts'
 import { appDirectory, giveToUser, pathsOf, type ReleasePaths } from './release-folders.ts'
 
-/** Both ends are included. */
+/** A range of uids for apps, both ends included. */
 export interface UidRange {
   readonly from: number
   readonly to: number

@@ -13,7 +13,7 @@ import {
   type Yielding,
 } from '../../../platform/cgroups.ts'
 
-/**
+/*
  * The control groups of build daemons. The engine makes a group for each step below one path, which is the same in
  * every hierarchy of version 1. So the daemon's group has the same path in each, and its limits apply to all steps
  * together.
@@ -46,11 +46,11 @@ interface Mount {
 const needed = ['memory', 'cpu', 'pids'] as const satisfies readonly Controller[]
 
 /**
- * Returns null where the machine cannot limit memory, CPU and processes by groups.
+ * Opens the groups where the machine can limit memory, CPU and processes by them; else returns null.
  *
- * @param hierarchy the server may make groups in it
- * @param name the folder of all groups; the same after a restart of the server
- * @param yielding contains the hierarchy; null for groups that do not yield
+ * @param hierarchy the hierarchy in which the server may make groups
+ * @param name the name of the folder of all groups; the same after a restart of the server
+ * @param yielding the folder that contains the hierarchy; null for groups that do not yield
  */
 export async function openBuildGroups(
   hierarchy: Hierarchy | null,
@@ -104,7 +104,7 @@ export async function openBuildGroups(
   }
 }
 
-/** Changes nothing. */
+/** True where the server can make such groups. Changes nothing. */
 export async function canLimitBuilds(hierarchy: Hierarchy | null): Promise<boolean> {
   const mounts = parseMounts(await readFile('/proc/self/mountinfo', 'utf8').catch(() => ''))
   const everywhere = hierarchy === null ? null : samePath(hierarchy, mounts)

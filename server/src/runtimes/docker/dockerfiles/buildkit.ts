@@ -13,9 +13,9 @@ export interface BuildRequest extends BuildAnswers {
   readonly dockerfile: string
   readonly target: string | null
   readonly tag: string
-  /** These override the Dockerfile's labels. */
+  /** Labels for the image. They override labels of the same name in the Dockerfile. */
   readonly labels: Readonly<Record<string, string>>
-  /** Every Dockerfile has these arguments, which leave no trace in images. */
+  /** The predefined proxy arguments of every Dockerfile, which leave no trace in images. */
   readonly proxies: Readonly<Record<string, string>>
 }
 
@@ -25,7 +25,7 @@ export type BuildOutcome =
       readonly ok: false
       readonly message: string
       readonly code: number
-      /** BuildKit could not inspect this registry image. */
+      /** The registry image that BuildKit could not inspect; null for other failures. */
       readonly image: FailedImage | null
     }
 
@@ -36,9 +36,9 @@ interface Message {
 }
 
 /**
- * Steps use the daemon's network.
+ * Builds an image with BuildKit. Steps use the network of the daemon.
  *
- * @param say receives the output, usually in whole lines
+ * @param say receives the output of the build, usually in whole lines
  * @throws EngineError when the daemon refuses the build or ends; the error of `credentialsFor`
  */
 export async function buildImage(
@@ -93,14 +93,14 @@ function exitCodeIn(message: string): number {
   return code === 0 ? 1 : code
 }
 
-/**
+/*
  * A BuildKit session is a connection on which the daemon calls the client, by gRPC over HTTP/2: for the secrets of a
  * step at its beginning, and for credentials when a registry requires them. So they are in no request, no layer and no
  * history.
  */
 
 export interface BuildAnswers {
-  /** By name. Steps mount the secrets that they name. */
+  /** The secrets by name. Steps mount the secrets that they name. */
   readonly secrets: Readonly<Record<string, string>>
   /** Returns the credentials for a registry, named as in image references; null without credentials. */
   readonly credentialsFor: (registry: string) => Promise<RegistryCredentials | null>
@@ -213,7 +213,7 @@ function refuse(stream: ServerHttp2Stream, code: number, message: string): void 
   stream.respond(head, { endStream: true })
 }
 
-/** BuildKit's messages about steps become lines of the log. */
+/** Converts messages of BuildKit about build steps into lines for the log. */
 export interface Progress {
   /** @param message a `StatusResponse` of BuildKit's control API */
   read(message: Buffer): string
@@ -222,7 +222,7 @@ export interface Progress {
   failedImage(): FailedImage | null
 }
 
-/** A base of the Dockerfile, a source of copies, or its front end. */
+/** An image that a Dockerfile uses as a base, copies from, or uses as its front end. */
 interface FailedImage {
   readonly reference: ImageReference
   /** BuildKit's message, with the registry's answer. */
@@ -237,7 +237,7 @@ const imageStep =
   /^(?:(?:\[[^\]]*\] )?(?:load metadata for|FROM)|resolve image config for) (?:docker-image:\/\/)?(\S+)$/
 
 export function createProgress(): Progress {
-  /** For each step, the output after its last whole line. */
+  /** The output of each step after its last whole line. */
   const unfinished = new Map<string, string>()
   const decoders = new Map<string, StringDecoder>()
   const named = new Set<string>()

@@ -7,7 +7,7 @@ import { formatImageReference, longestReference, parseImageReference } from '../
 import { startProcess } from '../../../platform/processes.ts'
 import { type IgnoreRules, mostIgnoreCharacters, parseIgnoreFile } from './dockerignore.ts'
 
-/** Tar sees the sources here. */
+/** The path at which tar sees the sources. */
 const inside = '/context'
 
 /**
@@ -57,8 +57,8 @@ const tarArguments = [
 ]
 
 /**
- * Folders precede their content, and a zero byte ends each path. Names need not be valid text, so each character stands
- * for one byte.
+ * Lists folders before their content. A zero byte ends each path. Each character stands for one byte of a name, because
+ * names need not be valid text.
  */
 async function* listPaths(
   top: string,
@@ -153,7 +153,10 @@ export function fullName(image: string): string | null {
   return 'problem' in reference ? null : formatImageReference(reference)
 }
 
-/** Images that a Dockerfile uses as a base, copies from, or uses as its front end, and names of stages. */
+/**
+ * Returns the full names of the images that a Dockerfile uses as a base, copies from, or uses as its front end. Stage
+ * names are included.
+ */
 export function imagesIn(dockerfile: string): ReadonlySet<string> {
   const values = new Map<string, string>()
   const names: string[] = []

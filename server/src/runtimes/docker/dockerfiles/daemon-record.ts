@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { foldersIn } from '../../../platform/disk/folders.ts'
 import { bootId, isRunning, type ProcessIdentity } from '../../../platform/processes.ts'
 
-/**
+/*
  * Each app with a built Dockerfile has a folder with everything that its builds keep, so no build reads data of another
  * app.
  */
@@ -13,7 +13,7 @@ export interface DaemonHome {
   readonly folder: string
   readonly data: string
   readonly sockets: string
-  /** Exists while a build uses the data, and after an interrupted build. */
+  /** A file that exists while a build uses the data. It remains after an interrupted build. */
   readonly inUse: string
 }
 
@@ -29,9 +29,9 @@ export async function listHomes(builds: string): Promise<string[]> {
 
 const record = z.object({
   pid: z.int().positive(),
-  /** From /proc. Start time and pid together identify the process. */
+  /** The start time of the process in /proc. Together with the pid it identifies the process. */
   startTime: z.string(),
-  /** `startTime` counts from this boot. */
+  /** The id of the boot that `startTime` counts from. */
   boot: z.string().nullable(),
   deploymentId: z.string(),
 })

@@ -16,7 +16,7 @@ import type { BuildGroup, BuildGroups } from './build-groups.ts'
 import { type DaemonHome, removeRecord, writeRecord } from './daemon-record.ts'
 import { socketFilter } from './socket-filter.ts'
 
-/** Builds reach only the permitted addresses, and nothing else on this machine or around it. */
+/** Networks of builds. They reach the permitted addresses, and nothing else on this machine or around it. */
 export interface BuildNetworks {
   /** `enter` is a command prefix that enters the network and then executes the next program. */
   open(owner: BuildOwner): Promise<{ readonly enter: readonly string[]; readonly ready: Promise<void> }>
@@ -38,11 +38,11 @@ export interface DaemonParts {
   readonly fence: () => void
 }
 
-/** Absolute paths. */
+/** Absolute paths of the programs. */
 export interface DaemonPrograms {
   readonly dockerd: string
   readonly bwrap: string
-  /** Of dockerd. Before 24 it sets its own out-of-memory score. */
+  /** The major version of dockerd. Versions before 24 set their own out-of-memory score. */
   readonly majorVersion: number
   readonly settings: readonly string[]
 }
@@ -62,16 +62,16 @@ export interface BuildDaemon {
 
 const readyMs = 60_000
 const pollMs = 20
-/** For the daemon to write its data: a canceled build must end within five seconds. */
+/** The time for the daemon to write its data: a canceled build must end within five seconds. */
 const graceMs = 2_000
-/** After its last line, the daemon waits one second for containerd. */
+/** The last line of the daemon. Afterwards it still waits one second for containerd. */
 const lastWords = 'Daemon shutdown complete'
 const argumentsDescriptor = 3
 const filterDescriptor = 4
 const socketName = 'docker.sock'
 
 /**
- * Uses the data of the app's earlier builds.
+ * Starts the daemon for a build of a release, on the data of earlier builds of the app.
  *
  * @throws Error when the daemon does not start
  */
@@ -126,7 +126,7 @@ interface DaemonProcess {
   readonly pid: number
   readonly startTime: string
   readonly ended: AbortSignal
-  /** Resolves with false when the daemon does not finish in time. */
+  /** Resolves with true when the daemon has written everything, and with false when it does not finish in time. */
   stop(group: BuildGroup): Promise<boolean>
   kill(): Promise<void>
 }
@@ -226,9 +226,9 @@ async function untilReady(engine: Engine, signal: AbortSignal): Promise<void> {
   }
 }
 
-/**
- * The daemon runs as root with all capabilities, because it makes namespaces and mounts. So it sees only system
- * programs and its own folders.
+/*
+ * The files that the build daemon sees: system programs and the folders of the daemon. The daemon runs as root with all
+ * capabilities, because it makes namespaces and mounts, so it sees no file that it does not need.
  */
 
 /** `link` is the target of a symbolic link. */

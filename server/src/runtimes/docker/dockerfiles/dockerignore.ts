@@ -1,4 +1,4 @@
-/**
+/*
  * `.dockerignore` by Docker's documentation: one pattern per line; the last match for a path or a parent folder
  * decides; `!` includes a path again.
  */

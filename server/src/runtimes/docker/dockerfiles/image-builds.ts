@@ -32,9 +32,9 @@ export interface ImageBuilds extends Pick<Images, 'canBuild' | 'build'> {
 
 export interface ImageBuildsOptions {
   readonly folder: string
-  /** Or the reason why this machine cannot build. */
+  /** The programs and capabilities of this machine for builds, or the reason for their absence. */
   readonly found: FoundParts
-  /** Runs apps, and receives their images. */
+  /** The engine that runs apps. It receives the images. */
   readonly engine: Pick<Engine, 'open' | 'call'>
   /** Returns the image name of a release, and the labels that identify it for the server. */
   readonly imageOf: (release: ReleaseRef) => {
@@ -43,15 +43,17 @@ export interface ImageBuildsOptions {
   }
   readonly sourceOf: (release: ReleaseRef) => string
   readonly environment: Readonly<Record<string, string>>
-  /** Dockerfiles may use these images of the engine, besides registry images. */
+  /** The names of engine images that Dockerfiles may use, in addition to registry images. */
   readonly bases: readonly string[]
-  /** For each build, and for what an app's builds keep. */
+  /** The memory limit of each build, and the disk limit of the data that builds of an app keep, in bytes. */
   readonly limits: { readonly memoryBytes: number; readonly cacheBytes: number }
   /** Locks an app's build data during a build. */
   readonly caches: Pick<Caches, 'use' | 'isInUse'>
 }
 
-/** For the daemon itself, besides the build: dockerd and containerd have some thirty threads and 150 MB. */
+/**
+ * The share of the daemon itself, in addition to the build: dockerd and containerd have some thirty threads and 150 MB.
+ */
 const ownProcesses = 128
 const ownMemoryBytes = 256_000_000
 const labelPrefix = 'app.fairlead.'
@@ -133,7 +135,7 @@ export async function startOnKept<Daemon extends { end(): Promise<unknown> }>(
   const isUnsettled = await exists(home.inUse)
   await writeFile(home.inUse, '')
   if (!isUnsettled) return start()
-  // Left by a server that was killed between the two steps below.
+  // A server killed between the two steps below leaves this folder.
   await removeFolder(aside)
   const daemon = await start().catch(() => null)
   if (daemon !== null && (await isSound(daemon))) return daemon

@@ -1,4 +1,4 @@
-/**
+/*
  * Protocol buffers, as far as BuildKit's messages need them: fields of numbers and of bytes
  * (https://protobuf.dev/programming-guides/encoding).
  */

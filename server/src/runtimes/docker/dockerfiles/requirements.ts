@@ -8,7 +8,7 @@ import { findProgram } from '../../../platform/programs.ts'
 import { canLimitBuilds, openBuildGroups } from './build-groups.ts'
 import { type BuildNetworks, type DaemonParts, findSystemFiles, searchPath } from './daemon.ts'
 
-/** For builds of Dockerfiles; `reason` has advice for users. */
+/** The programs and capabilities for builds of Dockerfiles, or the reason for their absence with advice for users. */
 export type FoundParts =
   | { readonly ok: true; readonly parts: DaemonParts }
   | { readonly ok: false; readonly reason: string }
@@ -17,7 +17,7 @@ export interface MachineParts {
   readonly isRoot: boolean
   readonly networks: BuildNetworks | null
   readonly hierarchy: Hierarchy | null
-  /** For the daemons' control groups; null where the server can make none. */
+  /** The subfolder for the control groups of daemons; null where the server can make none. */
   readonly yielding: Yielding | null
   readonly environment: Readonly<Record<string, string>>
   readonly fence: () => void
@@ -31,7 +31,7 @@ const proxyNames: ReadonlySet<string> = new Set(
 export const proxiesIn = (environment: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => proxyNames.has(name)))
 
-/** Starts no daemon. */
+/** Finds the programs and capabilities of this machine for builds of Dockerfiles. Starts no daemon. */
 export async function findParts(machine: MachineParts): Promise<FoundParts> {
   const { isRoot, networks, hierarchy, yielding, fence, environment } = machine
   const reason = await missingForBuilds({ isRoot, hasNetworks: networks !== null, hierarchy })
@@ -57,7 +57,9 @@ const daemonsFolder = 'dockerfiles'
 
 const noGroups = 'no control groups limit memory, CPU and processes here'
 
-/** Returns what is missing, as a clause. Changes nothing. */
+/**
+ * Returns what this machine lacks for builds of Dockerfiles, as a clause; null when it lacks nothing. Changes nothing.
+ */
 async function missingForBuilds(machine: {
   readonly isRoot: boolean
   readonly hasNetworks: boolean

@@ -1,4 +1,4 @@
-/**
+/*
  * Denies the build daemon and all steps two kinds of sockets that no firewall sees: AF_PACKET packets bypass the rules
  * of their network, and AF_VSOCK leads from a virtual machine to its host. The engine's own filter for steps allows
  * both.
@@ -7,9 +7,9 @@
 /** A processor's instruction set and its system call numbers (linux/audit.h, unistd.h). */
 interface Abi {
   readonly arch: number
-  /** Numbers of `socket`, whose first argument is the family. */
+  /** The numbers of `socket`. Its first argument is the socket family. */
   readonly socket: readonly number[]
-  /** These calls hide the socket family from filters. */
+  /** The numbers of calls that hide the socket family from filters. */
   readonly denied: readonly number[]
 }
 
@@ -26,7 +26,7 @@ const abis: Readonly<Record<string, readonly Abi[]>> = {
 }
 
 const deniedKinds = [17, 40]
-/** In `struct seccomp_data`. On these processors the low half of an argument comes first. */
+/** Offsets in `struct seccomp_data`. On these processors the low half of the first argument comes first. */
 const offsets = { number: 0, arch: 4, firstArgument: 16 }
 const allow = 0x7fff0000
 /** EPERM. */

@@ -18,7 +18,7 @@ export interface HostNetwork {
   discard(bridge: string): Promise<void>
   /** Sets the rules inside a container's network. Does nothing for an ended container. */
   complete(container: RunningContainer): Promise<void>
-  /** Containers can reach this port, which the gateway has opened for an app. */
+  /** Lets containers reach the port of an app that the gateway has opened on this machine. */
   publish(port: number): Promise<void>
   /** The first program in containers waits for `complete`; null without such a program. */
   readonly entry: string | null
@@ -27,7 +27,7 @@ export interface HostNetwork {
 
 export interface RunningContainer {
   readonly id: string
-  /** On the host. */
+  /** The pid of the first process on the host. */
   readonly pid: number
   readonly gateway: string
 }
@@ -35,13 +35,13 @@ export interface RunningContainer {
 export interface HostNetworkOptions {
   readonly tools: Pick<Tools, 'ip' | 'nft' | 'nsenter' | 'cp'>
   readonly dataDirectory: string
-  /** For the first program in containers. The engine sees it at the same path. */
+  /** The folder for the first program in containers. The engine sees it at the same path. */
   readonly programs: string
   readonly range: AddressRange
   readonly reach: Reach
 }
 
-/** Returns the reason when this machine cannot have the rules. */
+/** Tries to set the rules of the host. Returns the network, or the reason why this machine cannot have the rules. */
 export async function tryHostNetwork(options: HostNetworkOptions): Promise<HostNetwork | string> {
   try {
     return await openHostNetwork(options)
@@ -114,5 +114,5 @@ export async function openNetwork({ id, pid }: Pick<RunningContainer, 'id' | 'pi
 
 const pathOf = ({ fd }: FileHandle): string => `/proc/${process.pid}/fd/${fd}`
 
-/** Inside containers. */
+/** The path of the first program inside containers. */
 export const entryInside = '/.fairlead-enter'

@@ -1,14 +1,14 @@
 import { joined, loopbackPorts } from '../../network/reach.ts'
 import { onLoopback, type Policy, ports, rule } from '../../network/rules.ts'
 
-/** Within a minute, besides the host. */
+/** The most neighbours that a container may contact within a minute, in addition to the host. */
 const neighboursEach = 64
 
 /**
- * Replaces earlier rules inside a container's network. The gateway reaches programs that listen only on loopback, and
- * services of this machine answer at 127.0.0.1.
+ * Returns the rules inside the network of a container. They replace earlier rules. The gateway also reaches programs
+ * that listen only on loopback, and the services of this machine answer at 127.0.0.1 inside.
  *
- * @param gateway the address of the network's host end
+ * @param gateway the address of the host end of the network
  */
 export function containerRules(gateway: string, { reach, services }: Pick<Policy, 'reach' | 'services'>): string {
   const forwarded = ports(joined([...onLoopback(reach), ...loopbackPorts(services)]))

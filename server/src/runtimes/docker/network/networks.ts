@@ -15,9 +15,9 @@ import { bridgeCount, bridgeName, bridgeSubnet, isRouted, routedNetworks } from 
 
 /** Each project has one bridge of the engine while it has containers. */
 export interface ContainerNetworks {
-  /** The gateway reaches programs that listen only on 127.0.0.1. */
+  /** True when the gateway reaches programs that listen only on 127.0.0.1. */
   readonly leadsToLoopback: boolean
-  /** The first program in containers; null when they begin with their command. */
+  /** The path on this machine of the first program in containers; null when containers begin with their command. */
   readonly entry: string | null
   /**
    * Calls `use` with the network of a project. The network exists until `use` settles, and afterwards while it has a
@@ -32,7 +32,7 @@ export interface ContainerNetworks {
   /** Removes the network of a project when it has no container. */
   left(projectId: string): Promise<void>
   sweep(): Promise<void>
-  /** Containers can reach this port, which the gateway has opened for an app. */
+  /** Lets containers reach the port of an app that the gateway has opened on this machine. */
   publish(port: number): Promise<void>
   /** Removes empty networks, and the host's rules when no network remains. */
   close(): Promise<void>
@@ -44,9 +44,9 @@ export interface ContainerNetwork {
     readonly NetworkMode: string
     readonly Mounts: readonly Mount[]
   }
-  /** The program that waits for `started`, as the first words of the command. */
+  /** The first words of the command: the program that waits for `started`. */
   readonly entry: readonly string[]
-  /** @param app its name for other apps of the project, as `<app>.internal` */
+  /** @param app the name of the app for the other apps of the project, as `<app>.internal`; null without a name */
   endpoints(app: string | null): { readonly EndpointsConfig?: object }
 }
 
@@ -68,7 +68,7 @@ export interface ContainerNetworksOptions {
   readonly range: AddressRange
   /** Null when this machine cannot have rules for containers. */
   readonly host: HostNetwork | null
-  /** Connects a project's processes and containers; null where they do not reach each other. */
+  /** The connection between processes and containers of a project; null where they do not reach each other. */
   readonly neighbours: Neighbours | null
   /** Called right before the server makes or removes an object; throws when another server leads. */
   readonly fence: () => void
@@ -79,7 +79,7 @@ interface EngineNetwork {
   readonly Id: string
   readonly Labels: Readonly<Record<string, string>> | null
   readonly Options: Readonly<Record<string, string>> | null
-  /** Only in the description of a single network. */
+  /** The running containers; only in the description of a single network. */
   readonly Containers?: Readonly<Record<string, unknown>> | null
 }
 
@@ -88,7 +88,7 @@ const bridgeOption = 'com.docker.network.bridge.name'
 export function createContainerNetworks(options: ContainerNetworksOptions): ContainerNetworks {
   const { host } = options
   const lock = createKeyedLock()
-  /** Starting containers in each project's network. */
+  /** The number of starting containers in the network of each project. */
   const joining = new Map<string, number>()
   const engine = engineNetworks(options)
   const names = openProjectNames(options, engine)
@@ -143,7 +143,7 @@ export function createContainerNetworks(options: ContainerNetworksOptions): Cont
   }
 }
 
-/** False when it has a container. */
+/** Removes the network of a project and its names; false when it has a container. */
 async function removeUnused(
   { fence }: Pick<ContainerNetworksOptions, 'fence'>,
   engine: Pick<EngineNetworks, 'ofProject' | 'removeEmpty'>,
@@ -262,7 +262,7 @@ interface EngineNetworks {
   ofProject(projectId: string): Promise<EngineNetwork | undefined>
   get(id: string): Promise<EngineNetwork>
   create(wanted: { projectId: string; bridge: string; cidr: string; gateway: string }): Promise<string>
-  /** False when it has a container. */
+  /** Removes a network; false when it has a container. */
   removeEmpty(id: string): Promise<boolean>
 }
 

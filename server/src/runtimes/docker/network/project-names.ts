@@ -16,7 +16,7 @@ export interface ProjectNames {
   open(projectId: string): Promise<Mount | null>
   /** Tells a project's processes the names of its containers. */
   refresh(projectId: string): Promise<void>
-  /** For a project without a container network. */
+  /** Removes all data of a project that has no container network. */
   remove(projectId: string): Promise<void>
   projects(): Promise<readonly string[]>
 }
@@ -75,7 +75,7 @@ export const noProjectNames: ProjectNames = {
 /** The names of each project's processes. Containers see these files as `/etc/hosts`. */
 export interface HostsFiles {
   make(projectId: string): Promise<string>
-  /** Does nothing without the file. */
+  /** Writes the current names; does nothing without the file. */
   refresh(projectId: string): Promise<void>
   remove(projectId: string): Promise<void>
   projects(): Promise<string[]>
@@ -86,8 +86,7 @@ const common = '127.0.0.1 localhost\n::1 ip6-localhost ip6-loopback'
 
 /**
  * @param folder an absolute path; made when it is needed
- *
- * @param processesOf returns a project's processes with a name
+ * @param processesOf returns the processes of a project with a name
  */
 export function createHostsFiles(
   folder: string,
@@ -116,8 +115,8 @@ export function createHostsFiles(
 }
 
 /**
- * Writes in place, because running containers see this file and not a replacement. Until the truncation, empty lines
- * overwrite the rest, so no former name remains.
+ * Replaces the text of a file in place, because running containers see this file and not a replacement. Until the
+ * truncation, empty lines overwrite the rest of the former text, so no former name remains.
  */
 async function overwrite(file: FileHandle, text: string): Promise<void> {
   const { size } = await file.stat()

@@ -1,9 +1,9 @@
 import type { AddressRange } from '../../../platform/config.ts'
 import { type BridgeNames, dotted } from '../../network/addresses.ts'
 
-/** 253 addresses for containers, and one for the bridge, the host's end. */
+/** The addresses of a project network: 253 for containers, and one for the bridge, the host end. */
 export interface BridgeSubnet {
-  /** From the start of the range. */
+  /** The number of the network, counted from the start of the range. */
   readonly index: number
   readonly gateway: string
   readonly cidr: string
@@ -17,14 +17,14 @@ export function bridgeSubnet({ first }: AddressRange, index: number): BridgeSubn
   return { index, gateway: dotted(base + 1), cidr: `${dotted(base)}/${prefix}` }
 }
 
-/** At most 65,536: the range has a prefix of at least 8 bits. */
+/** The number of networks, at most 65,536: the range has a prefix of at least 8 bits. */
 export const bridgeCount = ({ bits }: Pick<AddressRange, 'bits'>): number => 2 ** (prefix - bits)
 
 /** Returns the name of a bridge: at most 15 characters, the limit of the kernel. */
 export const bridgeName = ({ interfaces }: Pick<BridgeNames, 'interfaces'>, index: number): string =>
   `${interfaces}${index.toString(16).padStart(4, '0')}`
 
-/** From the first to the last address of a route's target. */
+/** The target network of a route of this machine, from its first to its last address. */
 export interface Routed {
   readonly from: number
   readonly to: number

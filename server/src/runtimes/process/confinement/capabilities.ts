@@ -20,16 +20,17 @@ import { buildsFolder, groupName, placeOfBuilds, readHierarchy, yieldingName } f
 
 /** The confinement features of this machine; `null` for missing features. */
 export interface HostCapabilities {
+  /** The groups of apps. */
   readonly cgroups: Cgroups | null
   readonly builds: Cgroups | null
-  /** These groups, such as the groups of builds, yield to apps and the server. */
+  /** The folder of groups that yield to apps and to the server. It contains the groups of builds. */
   readonly yielding: Yielding | null
   readonly prlimit: string | null
   readonly sandbox: Sandbox | null
   readonly networks: PreparableNetworks | null
-  /** Sandboxed programs may read these, besides the system folders. */
+  /** Folders that sandboxed programs may read in addition to the system folders. */
   readonly programs: readonly string[]
-  /** Sandboxed programs see only their own folders of it. */
+  /** The data directory. Sandboxed programs see only their own folders of it. */
   readonly dataDirectory: string
 }
 
@@ -45,7 +46,7 @@ export const noCapabilities: HostCapabilities = {
 }
 
 export interface NetworkSettings extends Pick<NetworksOptions, 'range' | 'reach'> {
-  /** On this machine's loopback. They lead to apps when the server is not root. */
+  /** Ports on the loopback of this machine. They lead to apps when the server is not root. */
   readonly ports: PortRange
 }
 

@@ -19,17 +19,18 @@ import { createMemoryWatch, type MemoryWatch } from './memory-watch.ts'
 export interface Entry {
   /** A command prefix that enters a network. It needs the server's rights. */
   readonly network: readonly string[]
+  /** Resolves when the network is ready for the command. Rejects when the network cannot be made. */
   readonly networkReady: Promise<void>
   readonly prefix: readonly string[]
   readonly sandbox: { readonly sandbox: Sandbox; readonly view: SandboxView } | null
-  /** The process first writes its pid to these files. */
+  /** Files to which the process writes its pid first; empty on a machine without control groups. */
   readonly groups: readonly string[]
-  /** Of the command with the processes beside it. */
+  /** The memory limit of the command together with the processes beside it. */
   readonly memoryBytes: number
   readonly outOfMemoryScore: number
   /** The release's address for this machine; `null` for loopback. */
   readonly address: string | null
-  /** Ports on this machine's loopback that lead to the release. */
+  /** Ports on the loopback of this machine that lead to the release; `null` without such ports. */
   readonly forward: Forward | null
 }
 
@@ -40,7 +41,7 @@ export interface Entry {
 export interface Confinement {
   /** Tells what builds and apps can do here but should not; null when they are isolated. */
   readonly warning: string | null
-  /** Commands see other folders than the machine has, and links between them. */
+  /** True where commands see other folders than the machine has, and links between folders. */
   readonly showsFolders: boolean
   /** Called before something is started, ended or removed. Throws when another server has taken over. */
   readonly fence: () => void
@@ -167,6 +168,7 @@ export function createConfinement(host: HostCapabilities, options: ConfinementOp
   }
 }
 
+/** Returns the limit that ended the processes of a group. `allowed` is in bytes. */
 async function exceededBy(
   memory: Pick<MemoryWatch, 'exceeded'>,
   cgroups: Cgroups | null,
@@ -287,12 +289,12 @@ async function allGroups({ cgroups, builds }: Host): Promise<{ readonly groups: 
   return (await Promise.all(all.map(async (groups) => (await groups.names()).map((name) => ({ groups, name }))))).flat()
 }
 
-/** Programs look here for the limits of their control group (cgroups(7)). */
+/** The place where programs look for the limits of their control group (cgroups(7)). */
 const groupsFolder = '/sys/fs/cgroup'
 
 /**
- * Holds the file with the names of the project's apps. A mounted file would keep its old content after a replacement,
- * so sandboxes mount the folder.
+ * The folder with the file that names the other apps of the project. A mounted file would keep its old content after a
+ * replacement, so sandboxes mount the folder.
  */
 const hostsFolder = '/.project'
 
@@ -344,10 +346,10 @@ export function viewOf(
   }
 }
 
-/** `null` where the kernel does not count. */
+/** Counters of a control group; `null` where the kernel does not count. */
 interface GroupUsage {
   readonly memoryBytes: number | null
-  /** Since the group was made. */
+  /** Seconds since the group was made. */
   readonly cpuSeconds: number | null
 }
 

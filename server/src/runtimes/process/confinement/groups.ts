@@ -16,12 +16,15 @@ import type { Finding } from '../../../platform/finding.ts'
 import { hasSystemd, hasUserManager, propertiesOf } from '../../../platform/service-manager/systemctl.ts'
 import { buildsUnitName } from '../../../platform/service-manager/units.ts'
 
-/** Contains the groups of apps. The data directory identifies the server. */
+/** Returns the name of the control group that contains the groups of apps. The data directory identifies the server. */
 export function groupName(directory: string): string {
   return `fairlead-${createHash('sha256').update(directory).digest('hex').slice(0, 16)}`
 }
 
-/** Groups of builds, build daemons and git yield to apps. They are beside the folder of apps. */
+/**
+ * Returns the name of the folder whose groups yield to apps: groups of builds, build daemons and git. It is beside the
+ * folder of apps.
+ */
 export const yieldingName = (directory: string): string => `${groupName(directory)}-yielding`
 
 export const buildsFolder = 'builds'
@@ -59,8 +62,8 @@ export async function readHierarchy(place: Config['cgroups']): Promise<Hierarchy
 }
 
 /**
- * Builds yield to apps. When the groups of apps are in a separate unit, builds have another unit if it exists;
- * otherwise they are beside apps.
+ * Returns the hierarchy for the groups of builds, so that builds yield to apps. When the groups of apps are in a
+ * separate unit, builds have their own unit, if it exists. Otherwise builds are beside apps.
  */
 export async function placeOfBuilds(place: Config['cgroups']): Promise<YieldingPlace | null> {
   if (place?.endsWith('.service') === true) {
@@ -140,7 +143,7 @@ export function foundIn(
 /** Tells the operator how to get control groups, or the missing controllers. */
 export function remedyFor(machine: {
   readonly place: Config['cgroups']
-  /** `null` without usable groups. */
+  /** The version of the usable groups; `null` without any. */
   readonly version: Hierarchy['version'] | null
   readonly isRoot: boolean
   readonly hasSystemd: boolean

@@ -24,7 +24,11 @@ export function groupLimits(limits: Limits, kind: Kind, buildBytes: number): Gro
   return { memoryBytes: buildBytes, cpus, processes: mostProcesses }
 }
 
-/** @param memory the allowed bytes, and the used bytes if known */
+/**
+ * Returns an exceeded limit with its value.
+ *
+ * @param memory the allowed bytes, and the used bytes if known
+ */
 export function exceededLimit(
   code: LimitCode,
   memory: { readonly allowed: number; readonly used: number | null },

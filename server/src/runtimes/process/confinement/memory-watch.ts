@@ -34,6 +34,7 @@ export interface WatchedProcesses {
 }
 
 export interface MemoryWatchOptions {
+  /** Returns the memory of the machine; `null` when the system does not report it. */
   readonly machine: () => MachineMemory | null
   /** Returns the bytes that these processes use. May return any number above `enough` as soon as they use more. */
   readonly bytesOf: (pids: Iterable<number>, enough: number) => Promise<number> | number
@@ -42,11 +43,13 @@ export interface MemoryWatchOptions {
 /** Finds and ends a process within twice this time, in which it can fill some hundred megabytes. */
 const intervalMs = 100
 /**
- * Between two measurements of the same processes. In between, they can reach their limit only if the machine's memory
- * use grows by the rest of it, which one look shows for all.
+ * The longest time between two measurements of the same processes. In between, they can reach their limit only if the
+ * memory use of the whole machine grows by the rest of the limit. One look at the machine checks this for all of them.
  */
 const longestMs = 30_000
-/** While memory is scarce: freed memory of other processes may hide growth. */
+/**
+ * The longest time between two measurements while memory is scarce: memory that other processes free may hide growth.
+ */
 const longestInNeedMs = 2_000
 /** Memory is scarce below this share. */
 const shareInNeed = 0.1
@@ -57,11 +60,11 @@ interface Watched {
   readonly target: WatchedProcesses
   readonly stop: () => void
   isBusy: boolean
-  /** By `performance.now()`. */
+  /** The time of the last measurement, by the clock of `performance.now()`. */
   measuredAt: number
-  /** The machine's lowest use since then. */
+  /** The lowest memory use of the machine since then. */
   floorBytes: number
-  /** Growth above `floorBytes` that causes a measurement. */
+  /** The growth above `floorBytes` that triggers a new measurement. */
   restBytes: number
 }
 

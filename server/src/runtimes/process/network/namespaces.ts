@@ -16,7 +16,7 @@ const folder = '/run/netns'
 
 export interface Namespace {
   readonly name: string
-  /** On the host and inside, the interfaces have the same name. */
+  /** The name of two interfaces: on the host, and inside the namespace. */
   readonly link: string
   readonly subnet: Subnet
 }
@@ -72,7 +72,7 @@ export async function makeNamespace(
   }
 }
 
-/** Needs root. */
+/** Returns a command prefix that enters a namespace and then executes the next program. It needs root. */
 export const enterNamespace = ({ nsenter }: Pick<Tools, 'nsenter'>, name: string): string[] => [
   nsenter,
   `--net=${folder}/${name}`,
@@ -87,7 +87,7 @@ export async function ownNamespaces(names: Names): Promise<NamedNamespace[]> {
   })
 }
 
-/** Processes in it stay there without a connection. */
+/** Removes a namespace by its name. Processes in the namespace stay there without a connection. */
 export async function removeNamespace(tools: Pick<Tools, 'ip'>, names: Names, named: NamedNamespace): Promise<void> {
   // The kernel removes a namespace some time after its last process, but an interface immediately.
   const both = [`link delete ${interfaceName(names, named.kind, named.index)}`, `netns delete ${named.name}`]

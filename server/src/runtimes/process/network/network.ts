@@ -1,21 +1,21 @@
 import type { ProcessIdentity } from '../../../platform/processes.ts'
 
 export interface Network {
-  /** For the host; `null` when the host uses forwarded ports. */
+  /** The IPv4 address of the network for the host; `null` when the host uses forwarded ports. */
   readonly address: string | null
-  /** On the host's loopback, leading to the network. */
+  /** Ports on the loopback of the host that lead to the network; `null` without such ports. */
   readonly forward: Forward | null
   /** A command prefix that enters the network. It needs the server's rights. */
   readonly enter: readonly string[]
-  /** Nothing of the owner may run in the network before. Rejects when the network cannot be completed. */
+  /** Resolves when the network is complete: nothing of the owner may run in it before. Rejects when this fails. */
   readonly ready: Promise<void>
 }
 
 /** `ipv6` is `null` where pasta has no IPv6. */
 export interface ForwardedPorts {
-  /** On 127.0.0.1. The app has the same port. */
+  /** The port on 127.0.0.1. The app has the same port. */
   readonly ipv4: number
-  /** On ::1. It differs, because pasta accepts each port once. */
+  /** The port on ::1. It differs, because pasta accepts each port once. */
   readonly ipv6: number | null
 }
 

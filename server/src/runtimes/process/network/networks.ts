@@ -31,13 +31,13 @@ export interface Owner {
   readonly kind: NetworkKind
 }
 
-/** Kernel namespaces, which outlive the server together with their processes. */
+/** Networks of apps and builds: kernel namespaces, which outlive the server together with their processes. */
 export interface Networks {
-  /** Replaces an earlier network of the owner. */
+  /** Makes a network. Replaces an earlier network of the same owner. */
   open(owner: Owner): Promise<Network>
   /** Lets the apps of a project reach each other, where networks have addresses. The result's `ready` includes this. */
   introduce(network: Network, project: Pick<Member, 'projectId' | 'name'>): Promise<Network>
-  /** Has the file `hosts` for a project's apps; null where they cannot reach each other. */
+  /** Returns the folder with the file `hosts` for the apps of a project; null where apps cannot reach each other. */
   hostsOf(projectId: string): string | null
   /** Sets which containers the apps reach; null where networks have no addresses. */
   readonly neighbours: Neighbours | null
@@ -63,7 +63,7 @@ export interface NetworksOptions {
   readonly reach: Reach
 }
 
-/** Returns the reason when this machine cannot have networks. */
+/** Tries whether this machine can have networks. Returns them, or the reason why it cannot. */
 export async function tryNetworks(options: NetworksOptions): Promise<Networks | string> {
   const trial: Owner = { id: 'trial', kind: 'app' }
   try {
@@ -77,7 +77,10 @@ export async function tryNetworks(options: NetworksOptions): Promise<Networks | 
   }
 }
 
-/** Rejects with a `ToolError` on a machine that cannot have networks. */
+/**
+ * Sets the rules of the host and returns the networks. Rejects with a `ToolError` on a machine that cannot have
+ * networks.
+ */
 async function openNetworks(options: NetworksOptions): Promise<Networks> {
   const { tools, range, dataDirectory } = options
   const names = namesOf(dataDirectory)
@@ -198,13 +201,13 @@ async function makeNetwork(
   throw new Error('no network is left for another app. Widen FAIRLEAD_APP_NETWORK.')
 }
 
-/** Opening a network takes several programs, so it can begin early. */
+/** Networks that can be prepared: opening one takes several programs. */
 export interface PreparableNetworks extends Networks {
   /** Begins to open a network. The next `open` of this owner returns it, if the call comes soon. */
   prepare(owner: Owner): void
 }
 
-/** Resolvers or mirrors may have changed since then. */
+/** An older prepared network may lead to resolvers or mirrors that have changed. */
 const freshMs = 60_000
 
 export function preparableNetworks(

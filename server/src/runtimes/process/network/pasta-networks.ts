@@ -33,8 +33,9 @@ export interface PastaNetworksOptions extends Pick<NetworksOptions, 'dataDirecto
 }
 
 /**
- * Returns the reason when a server without root cannot have networks here. Without privileges, pasta makes a network's
- * connections as ordinary connections of the server's user.
+ * Tries whether this machine can have networks for a server without root. Returns them, or the reason why it cannot.
+ * Pasta connects each network with the machine: without privileges, it makes the connections of the network as ordinary
+ * connections of the user of the server.
  *
  * @param check a command line that must succeed in such a network
  */
@@ -187,6 +188,7 @@ export interface PastaOptions {
   readonly rules: string
   /** False for an IPv4-only network, so that `localhost` is 127.0.0.1. */
   readonly hasIpv6: boolean
+  /** `null` for a network without incoming connections. */
   readonly forwarded: ForwardedPorts | null
   readonly mark: { readonly name: string; readonly value: string }
 }

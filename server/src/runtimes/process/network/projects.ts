@@ -12,7 +12,10 @@ import type { NamedNamespace } from './namespaces.ts'
 import type { Network } from './network.ts'
 
 export interface Projects {
-  /** Ignores a network without an address. The result's `ready` includes the project. */
+  /**
+   * Adds a network to a project; ignores a network without an address. Returns the network; its `ready` then includes
+   * the project.
+   */
   introduce(network: Network, project: Pick<Member, 'projectId' | 'name'>): Promise<Network>
   hostsOf(projectId: string): string
   members(): ProjectMember[]
@@ -91,13 +94,13 @@ export async function openProjects(options: ProjectsOptions): Promise<Projects> 
   }
 }
 
-/** In the host's table. Callers change a project in one call at a time. */
+/** The rules of projects in the table of the host. Callers change each project in one call at a time. */
 interface ProjectRules {
   admit(member: ProjectMember): Promise<void>
   remove(member: ProjectMember, isLast: boolean): Promise<void>
   /** Removes the bridge of a project that has a member. */
   removeBridge(bridge: string): Promise<void>
-  /** Does nothing while the table exists. */
+  /** Writes the table if it is missing. */
   restore(): Promise<void>
 }
 
@@ -135,7 +138,7 @@ function openProjectRules({
 
 interface NeighboursParts {
   readonly files: Pick<ProjectFiles, 'members' | 'containers' | 'setContainers'>
-  /** Held while a project's files and rules change. */
+  /** Locked while the files and the rules of a project change. */
   readonly lock: KeyedLock
   readonly rules: Pick<ProjectRules, 'removeBridge' | 'restore'>
   /** Sets a project's rules again, with one of its members. */
@@ -155,7 +158,7 @@ function createNeighbours({ files, lock, rules, admit, listeners }: NeighboursPa
       if (before !== null) await rules.removeBridge(before.bridge)
       await admit(member)
     })
-  /** Across projects, because a bridge belongs to one project at a time. */
+  /** Held across projects, because a bridge belongs to one project at a time. */
   const settingLock = createKeyedLock()
 
   return {
@@ -181,7 +184,7 @@ function createNeighbours({ files, lock, rules, admit, listeners }: NeighboursPa
 
 export interface Member {
   readonly projectId: string
-  /** For other apps of the project, as `<name>.internal`. */
+  /** The name of the app for the other apps of the project, as `<name>.internal`; null without a name. */
   readonly name: string | null
   readonly address: string
 }
@@ -210,10 +213,10 @@ const containersMarker = '# Containers of this project, at '
 const memberLine = /^(# )?(\d+\.\d+\.\d+\.\d+)(?: (\S+)\.internal)?$/
 
 /**
- * Reads what an earlier server has left.
+ * Reads the files that an earlier server has left.
  *
  * @param folder an absolute path; made when it is needed
- * @param exists tells whether the network of an address still exists; others are forgotten
+ * @param exists tells whether the network with an address still exists; other networks are forgotten
  */
 async function openProjectFiles(folder: string, exists: (address: string) => boolean): Promise<ProjectFiles> {
   const projects = new Map<string, readonly Member[]>()

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream'
 import { ReadStream } from 'node:tty'
 import { openPseudoterminal, resizePseudoterminal } from './native.ts'
 
-/**
+/*
  * The process of a terminal: its standard input and output are the terminal's other side. Its arguments are columns and
  * rows. It sends the name of the terminal's device, and closes its own descriptor after the message `opened`. It ends
  * with its input, or when nobody has the device open.
@@ -32,7 +32,7 @@ function press(keys: Buffer, pressed: (error?: Error | null) => void): void {
 
 const keyboard = new Writable({ write: (keys: Buffer, _encoding, pressed) => press(keys, pressed) })
 keyboard.on('error', () => process.exit())
-// At the command's pace: unread input stays with the client, not in this process.
+// Follows the pace of the command: unread input stays with the client, not in this process.
 process.stdin.on('end', () => process.exit()).pipe(keyboard)
 process.on('disconnect', () => process.exit())
 process.on('message', (message: { opened?: true; columns?: number; rows?: number }) => {

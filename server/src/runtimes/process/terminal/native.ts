@@ -1,6 +1,9 @@
 import { createRequire } from 'node:module'
 
-/** Of node-pty, only the compiled part: its JavaScript part would start the process itself, outside of any sandbox. */
+/**
+ * The compiled part of node-pty. Its JavaScript part is useless here, because it starts the process itself, outside of
+ * any sandbox.
+ */
 interface Native {
   open(columns: number, rows: number): { readonly master: number; readonly slave: number }
   resize(descriptor: number, columns: number, rows: number): void
@@ -21,7 +24,10 @@ export function hasPseudoterminals(): boolean {
 
 const native = (): Native => require(file) as Native
 
-/** Both descriptors lack O_CLOEXEC and are inherited: only a process that starts no other process may call this. */
+/**
+ * Opens both sides of a terminal. Child processes inherit both descriptors, which lack O_CLOEXEC: only a process that
+ * starts no other process may call this.
+ */
 export const openPseudoterminal: Native['open'] = (columns, rows) => native().open(columns, rows)
 
 export const resizePseudoterminal: Native['resize'] = (descriptor, columns, rows) =>

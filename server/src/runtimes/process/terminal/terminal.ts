@@ -7,7 +7,7 @@ import { startProcess } from '../../../platform/processes.ts'
 import { hasPseudoterminals } from './native.ts'
 
 export interface Terminal {
-  /** For the command's three standard streams. No other process inherits it. */
+  /** The descriptor for the three standard streams of the command. No other process inherits it. */
   readonly device: number
   readonly keyboard: Writable
   readonly screen: Readable
@@ -18,10 +18,10 @@ export interface Terminal {
   close(): void
 }
 
-/** A busy machine starts programs slowly. */
+/** The time limit for the terminal process to open a terminal: a busy machine starts programs slowly. */
 const startMs = 30_000
 
-/** util-linux's program for a new session with a terminal. */
+/** The program of util-linux that starts a new session with a terminal. */
 const setsid = '/usr/bin/setsid'
 
 /** Makes the command's standard input the terminal of its session. */
@@ -53,7 +53,11 @@ export async function openTerminal(size: { readonly columns: number; readonly ro
   }
 }
 
-/** @throws Error when the process ends first, or takes too long */
+/**
+ * Returns the device name that the terminal process sends.
+ *
+ * @throws Error when the process ends first, or takes too long
+ */
 export async function nameFrom(host: ChildProcess, withinMs = startMs): Promise<string> {
   const over = new AbortController()
   const signal = AbortSignal.any([over.signal, AbortSignal.timeout(withinMs)])

@@ -8,14 +8,14 @@ import type { OsUser } from '../../../platform/users.ts'
 import { copyEnter } from '../../enter.ts'
 import { CACHE_VARIABLE } from '../../environment.ts'
 
-/** All paths are absolute, and readable for apps' users. */
+/** The programs of builds and apps. All paths are absolute, and the users of apps can read them. */
 export interface Programs {
   readonly node: string
   readonly bin: string
   readonly enter: string
   readonly own: OwnTools
   readonly tools: string
-  /** For all builds and apps: the first folder of PATH, Node and the package managers. */
+  /** The programs of all builds and apps: the first folder of PATH, Node and the package managers. */
   readonly shared: readonly string[]
   /** All files that the programs read in addition to the system files. */
   readonly paths: readonly string[]
@@ -65,7 +65,7 @@ export async function preparePrograms(options: {
   return { node, bin, enter, own, tools, shared, paths: [...shared, tools, enter] }
 }
 
-/** In the server's installation. All paths are absolute. */
+/** The programs in the installation of the server. All paths are absolute. */
 export interface OwnTools {
   readonly node: string
   /** `bin/npm-cli.js`; npx is beside it. */
@@ -113,7 +113,7 @@ export async function prepareBin(options: PrepareBinOptions): Promise<void> {
 const phpRouter = 'fairlead-php-router.php'
 const pythonLock = 'fairlead-python-lock.py'
 
-/** For the machine's interpreters, beside the shell scripts that run them. */
+/** Scripts for the interpreters of the machine. They are beside the shell scripts that run them. */
 const assets = { [phpRouter]: assetFile('php/router.php'), [pythonLock]: assetFile('python/install-lock.py') }
 
 function scripts(options: PrepareBinOptions): Readonly<Record<string, readonly string[]>> {
@@ -141,7 +141,7 @@ function scripts(options: PrepareBinOptions): Readonly<Record<string, readonly s
       run(yarnCli),
     ],
     ...runtimes(options),
-    // With the app's rights: the app may have replaced the folder by a link.
+    // The script enters the folder with the rights of the app: the app may have replaced the folder by a link.
     [folderRunnerName]: [
       'cd -- "$1" || exit 126',
       'shift',
@@ -183,7 +183,7 @@ function runtimes({ bun, deno }: PrepareBinOptions): Readonly<Record<string, rea
   }
 }
 
-/** Copies another variable unless this one is set. */
+/** Returns lines that copy another variable to a variable that is not set. */
 const sameAs = (name: string, other: string): string[] => [
   `if [ -z "$${name}" ] && [ -n "$${other}" ]; then export ${name}="$${other}"; fi`,
 ]

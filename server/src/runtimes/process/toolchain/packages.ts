@@ -4,18 +4,19 @@ import { isModernYarn, type ToolName } from '../../../platform/toolchain.ts'
 
 export interface ToolPackage {
   readonly name: string
+  /** The files to keep from the package; absent for all files. */
   readonly files?: readonly string[]
-  /** Absent where package.json names a script for Node. */
+  /** The path of the program in the package; absent where package.json names a script for Node. */
   readonly program?: string
-  /** `packageManager` names this package's hash, if it is another. */
+  /** The package whose hash `packageManager` names, if it is another package. */
   readonly hashed?: string
 }
 
 export interface Machine {
   readonly platform: string
-  /** As in `process.arch`. */
+  /** The architecture, as in `process.arch`. */
   readonly arch: string
-  /** From the flags in /proc/cpuinfo. */
+  /** True when the flags in /proc/cpuinfo contain AVX2. */
   readonly hasAvx2: boolean
 }
 

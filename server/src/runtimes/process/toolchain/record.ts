@@ -7,7 +7,7 @@ import type { ToolName } from '../../../platform/toolchain.ts'
 import { listApps, pathsOf, type ReleasePaths } from '../release-folders.ts'
 import { titles } from './packages.ts'
 
-/** Without the server's own versions. */
+/** The versions of the tools of a release, except the versions from the server. */
 export type Tools = Readonly<Partial<Record<ToolName, string>>>
 
 const names = Object.keys(titles) as ToolName[]

@@ -10,7 +10,7 @@ import { copyOnce, makePassableDirectory } from '../../../platform/reachable-fil
 import type { ToolPackage } from './packages.ts'
 
 export interface ToolRegistry {
-  /** Rejects with a `RegistryError` when the registry does not return the versions. */
+  /** Lists the versions of a package. Rejects with a `RegistryError` when the registry does not return them. */
   versions(name: string, signal: AbortSignal): Promise<readonly string[]>
   /**
    * Downloads completely into `to`, readable for everybody, or leaves nothing there. npm compares the archive with the
@@ -39,9 +39,8 @@ const algorithms = ['sha1', 'sha224', 'sha256', 'sha384', 'sha512'] as const
 const digestsFile = '.digests.json'
 
 /**
- * @param options.directory for tools
- *
- * @param options.environment npm's, with the settings of the registry
+ * @param options.directory the folder for tools
+ * @param options.environment the environment of npm, with the settings for the registry
  */
 export function createToolRegistry(options: {
   readonly directory: string

@@ -15,9 +15,9 @@ export interface ResolveParts {
   readonly own: OwnTools
   readonly directory: string
   readonly now: Date
-  /** Rejects with a `RegistryError`. */
+  /** Lists the versions in the registry. Rejects with a `RegistryError`. */
   readonly versions: (request: ToolRequest) => Promise<readonly string[]>
-  /** Returns the folder. Rejects with a `RegistryError`. */
+  /** Downloads a version and returns its folder. Rejects with a `RegistryError`. */
   readonly download: (soFar: Tools, tool: ToolName, version: string) => Promise<string>
   readonly say: (line: string) => Promise<unknown>
 }
@@ -119,7 +119,7 @@ function ownVersions({ versions }: OwnTools, tool: ToolName): readonly string[] 
   return versions[tool] ?? []
 }
 
-/** Null for the server's version. */
+/** A version of a tool; null for the version of the server. */
 interface Choice {
   readonly version: string | null
   readonly notes: readonly string[]
@@ -273,7 +273,7 @@ async function manifestOf(folder: string): Promise<Manifest> {
   }
 }
 
-/** With security fixes, from Node's release schedule. */
+/** The last days with security fixes for each major of Node, from its release schedule. */
 const lastDays: Readonly<Record<number, string>> = {
   18: '2025-04-30',
   19: '2023-06-01',
@@ -287,6 +287,7 @@ const lastDays: Readonly<Record<number, string>> = {
 }
 const oldestListed = 18
 
+/** Returns a warning for a version of Node without security fixes; null for others. */
 function endOfLife(version: string, now: Date): string | null {
   const major = Number(version.split('.')[0])
   const lastDay = lastDays[major]

@@ -12,7 +12,7 @@ import { folderName, readTools, type Tools, writeTools } from './record.ts'
 import type { ToolRegistry } from './registry.ts'
 import { locate, resolveTools } from './resolve.ts'
 
-/** Programs come from the server, or are downloads that releases share. */
+/** Gives each release its programs: programs of the server, or downloads that releases share. */
 export interface Toolchains {
   /**
    * Chooses, downloads and records versions for a release.
@@ -26,12 +26,12 @@ export interface Toolchains {
     options: { readonly signal: AbortSignal; readonly say: (line: string) => Promise<unknown> },
   ): Promise<void>
   /**
-   * Comes first on the release's PATH. Downloads deleted tools again.
+   * Returns the folder that comes first on the PATH of a release. Downloads deleted tools again.
    *
    * @throws RegistryError when this is not possible
    */
   binOf(paths: Pick<ReleasePaths, 'toolchain'>): Promise<string>
-  /** This folder, and the folders of programs that not all releases share. Throws as `binOf` does. */
+  /** Returns this folder and the folders of programs that not all releases share. Throws as `binOf` does. */
   programsOf(
     paths: Pick<ReleasePaths, 'toolchain'>,
   ): Promise<{ readonly bin: string; readonly folders: readonly string[] }>
@@ -41,7 +41,7 @@ export interface Toolchains {
 const restoreDeadlineMs = 120_000
 
 interface StoreOptions {
-  /** For downloaded tools, readable for apps' users. */
+  /** The folder for downloaded tools. The users of apps can read it. */
   readonly directory: string
   readonly own: OwnTools
   readonly registry: ToolRegistry
@@ -50,9 +50,8 @@ interface StoreOptions {
 }
 
 /**
- * @param options.bin the server's programs
- *
- * @param options.now decides whether a version is past its end of life
+ * @param options.bin the folder of the programs of the server
+ * @param options.now the current time, which decides whether a version is past its end of life
  */
 export function createToolchains(
   options: StoreOptions & { readonly bin: string; readonly now?: () => Date },
