@@ -785,6 +785,7 @@ const webhooks = sql`
   );
 `
 
+/** The schema of the first release. */
 export const firstRelease: Migration = {
   async up(db) {
     await servers.execute(db)

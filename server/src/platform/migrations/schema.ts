@@ -1,23 +1,27 @@
 import type { Migration } from 'kysely/migration'
 
 /*
- * The schema expands first and contracts later, so that a server and the next version can work on one database: a
- * migration may add what older servers do not use, and removes or renames something only when no server that may still
- * run uses it.
+ * The schema expands first and contracts later, so that a server and the version after it can work on one database: a
+ * migration may add what older servers do not use, and removes or renames something only once no server that may still be
+ * running uses it.
  */
 
 export interface SchemaMigration extends Migration {
   /**
-   * The oldest servers that still work after this migration, by their newest migration. Left out by a migration that
-   * only adds. A migration that removes, renames or restricts something names the migration of the version that stopped
-   * using it. Older servers are refused from then on, and the migration waits until none runs.
+   * The oldest servers that still work after this migration, by the newest migration that they know. Left out by a migration
+   * that only adds: every server that worked before works after it. A migration that removes, renames or restricts something
+   * names the migration of the version that stopped using it. Servers before that version are refused from then on, and the
+   * migration waits until none of them runs.
    */
   readonly oldestServer?: string
 }
 
+/** The migrations by name. They are applied in the order of their names. */
 export type Migrations = Readonly<Record<string, SchemaMigration>>
 
+/** The schema of a database, as far as it says who may work on it. */
 export interface Schema {
+  /** The names of the migrations that were applied. */
   readonly applied: readonly string[]
   /** See `SchemaMigration.oldestServer`; `undefined` for an empty database. */
   readonly oldestServer: string | undefined
