@@ -215,7 +215,7 @@ type GitAccessTables = {
     kind: 'token' | 'deploy_key'
     git_url: string
     secret: Buffer
-    /** Null for a token. */
+    /** The public part of a key; null for a token. */
     public_key: string | null
     created_at: Generated<Date>
   }

@@ -25,7 +25,10 @@ export interface InstanceControl {
     command: Command,
     options?: { readonly beside?: boolean; readonly process?: string },
   ): Promise<Handle>
-  /** Takes over limits, access and log of an instance of an earlier server, again if the access was lost. */
+  /**
+   * Takes over an instance that an earlier server has started: its limits, its access and its log. It may be called
+   * again if the access was lost.
+   */
   adopt(release: Release, handle: Handle): Promise<void>
   /** True when this leader has started or adopted the instance, and it has not ended. */
   isAdopted(handle: Handle): boolean

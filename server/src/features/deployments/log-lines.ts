@@ -12,7 +12,7 @@ export interface DeploymentLogs {
 /** The logs to read: all logs of a deployment, one stream, or the instances of a process type or one instance. */
 export interface WantedSources {
   readonly stream?: LogStream | undefined
-  /** Such as `worker` or `worker.2`. */
+  /** The process type or the instance, such as `worker` or `worker.2`. */
   readonly process?: string | undefined
 }
 

@@ -348,7 +348,7 @@ async function* followApp<Row extends Release>(
 }
 
 function createParts<Row extends Release>(app: AppLog<Row>, wanted: TailRequest) {
-  /** By release id, in the order of their lines. */
+  /** The releases by id, in the order of their lines. */
   const parts = new Map<string, Part>()
 
   const add = (release: Row, positions: Positions): void => {

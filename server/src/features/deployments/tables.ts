@@ -114,7 +114,7 @@ export type DeploymentsTables = {
   instances: {
     deployment_id: string
     type: string
-    /** From 2 for `web`, and from 1 for other types. */
+    /** The number in the name, from 2 for `web`, and from 1 for other types. */
     number: number
     handle: JSONColumnType<Handle>
     state: InstanceState
