@@ -55,8 +55,8 @@ async function isLeftRunning({ dataDirectory, databaseUrl }: Config): Promise<bo
 }
 
 /**
- * Installs a major version for users' databases, with or without a running server. Returns the exact version. Rejects
- * when the version does not exist, or the registry does not deliver it.
+ * Installs a major version of PostgreSQL for users' databases into the data directory, with or without a running
+ * server. Returns the exact version. Rejects when the version does not exist, or the registry does not deliver it.
  */
 export async function installBinaries(
   options: { readonly config: Config; readonly logger: Logger; readonly signal: AbortSignal },

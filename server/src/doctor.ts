@@ -27,7 +27,7 @@ import { buildMemory, controlGroups, placeOfBuilds } from './runtimes/process/co
 
 /** The first version whose `fetch` has all options that the server uses (2022-06). */
 const leastGit = [2, 37] as const
-/** The server is newer, so an earlier time is wrong. */
+/** An earlier time means a wrong clock, because the server is newer. */
 const earliest = Date.UTC(2025, 0, 1)
 
 /** Checks what the server needs and can use. Changes and starts nothing. */
@@ -62,7 +62,7 @@ async function git({ path }: Config): Promise<Finding> {
     : { subject, state: 'broken', found: `${text}, which is too old`, cost }
 }
 
-/** Takes the output of `git --version`. */
+/** True when the output of `git --version` names a version that is new enough. */
 export function isGitEnough(text: string): boolean {
   const [, major = 0, minor = 0] = (/(\d+)\.(\d+)/.exec(text) ?? []).map(Number)
   return major > leastGit[0] || (major === leastGit[0] && minor >= leastGit[1])
@@ -196,7 +196,7 @@ async function languages(): Promise<Finding[]> {
   }))
 }
 
-/** @param now milliseconds of Unix time */
+/** @param now the system clock, in milliseconds of Unix time */
 export function clock(now: number): Finding {
   const found = new Date(now).toISOString()
   if (now >= earliest) return { subject: 'clock', state: 'ok', found }

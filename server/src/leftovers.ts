@@ -6,7 +6,7 @@ import { findClusters } from './platform/postgres/clusters.ts'
 import { stopRunningCluster } from './platform/postgres/session.ts'
 import { endAppProcesses, endBuilds } from './runtimes/leftovers.ts'
 
-/** Milliseconds before SIGKILL. */
+/** The time for edge, gateways and apps to end before SIGKILL, in milliseconds. */
 const graceMs = 10_000
 
 /**

@@ -76,26 +76,28 @@ export interface ServerOptions {
   readonly logger: Logger
   readonly lostLogLines?: () => number
   readonly signal?: AbortSignal
+  /** Called when the server cannot go on and must be stopped. */
   readonly onFatal: (error: Error) => void
   /** Called when a command asks the server to stop; by default the server just stops. */
   readonly onStopRequest?: (scope: StopScope) => void
   /** Called when a command asks the server to hand over; resolves with the server that has taken over. */
   readonly onHandoverRequest?: () => Promise<unknown>
-  /** The replaced server. Its socket replaces an address to listen on. */
+  /** The server that this server replaces. Its listening socket takes the place of an address to listen on. */
   readonly takeover?: Pick<Takeover, 'port' | 'listener'>
   /** For tests: undeclared fields in answers are errors. */
   readonly strictResponses?: boolean
-  /** For tests, besides the configured runtimes. */
+  /** For tests: runtimes besides the configured runtimes. */
   readonly moreRuntimes?: readonly Runtime[]
   /** For tests: builds and runs new releases in place of the process runtime. */
   readonly preferredRuntime?: Runtime
-  /** For tests: replaces the detected capabilities. */
+  /** For tests: replaces the detected capabilities of the host. */
   readonly host?: HostCapabilities
   /** For tests: plans builds in this process. */
   readonly buildPlans?: PlanApart
 }
 
 export interface FairleadServer {
+  /** The listening address, such as `http://127.0.0.1:3000`. */
   readonly url: string
   readonly listener: Server
   /**
@@ -104,8 +106,8 @@ export interface FairleadServer {
    */
   retire(deadlineMs: number): Promise<void>
   /**
-   * Accepts no new work, ends requests and jobs, and closes the database. With `all` also ends apps, gateway and
-   * databases; with `server` they stay for the next server.
+   * Stops in order: accepts no new work, ends running requests and jobs, and closes the database. With `all` also ends
+   * apps, gateway and databases; with `server` they stay for the next server.
    */
   stop(scope: StopScope): Promise<void>
 }
@@ -237,7 +239,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
   }
 }
 
-/** Uploads that end at the same time. Node has four file threads; one stays free for other requests. */
+/** The number of uploads that end at the same time. Node has four file threads; one stays free for other requests. */
 const finishedAtOnce = 3
 
 interface RequestParts {
@@ -482,7 +484,7 @@ type Features = Awaited<ReturnType<typeof createFeatures>>
 
 interface LeadParts {
   readonly directory: DataDirectory
-  /** For connections outside the pool. */
+  /** The connection settings of the state, for connections outside the pool. */
   readonly connection: State['connection']
   readonly features: Features
   readonly listenForEdge: EdgeListener['listen']

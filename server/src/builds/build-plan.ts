@@ -18,7 +18,7 @@ export interface CronSettings {
 /** Turns a source tree into a running app. Created by the pure function `planBuild`. */
 export interface BuildPlan {
   readonly kind: string
-  /** Run in order in the source tree; the first failure ends the build. */
+  /** These commands run in order in the source tree; the first failure ends the build. */
   readonly build: readonly Command[]
   /** Runs once, between the build and the start of the release. */
   readonly release?: Command
@@ -30,32 +30,32 @@ export interface BuildPlan {
    * replaces `start`. A stored plan has no alternatives any more.
    */
   readonly outputs?: readonly StartOutput[]
-  /** `web`, which `start` runs, and further types. */
+  /** The process types of the app: `web`, which `start` runs, and further types. */
   readonly processes?: Readonly<Record<string, ProcessPlan>>
   readonly cron?: readonly CronSettings[]
-  /** Kept across releases: the absolute path of each volume in the app, by its name. */
+  /** The folders that are kept across releases: the absolute path of each volume in the app, by volume name. */
   readonly volumes?: Readonly<Record<string, string>>
-  /** Without it, any answer on `/` below 500 is healthy. */
+  /** The path of the health check. Without it, any answer on `/` below 500 is healthy. */
   readonly health?: string
-  /** Without a request, the server's programs are used. */
+  /** The programs that the app requests. Without a request, the server's programs are used. */
   readonly toolchain?: readonly ToolRequest[]
-  /** For the build log: what was chosen and why, and warnings. */
+  /** Sentences for the build log: what was chosen and why, and warnings. */
   readonly notes?: readonly string[]
   readonly samples?: SampleVariables
 }
 
 export interface DockerfilePlan {
-  /** From the top of the sources. */
+  /** The path of the Dockerfile, from the top of the sources. */
   readonly path: string
   readonly target: string | null
-  /** Relative to the top of the sources; `.` for all files. */
+  /** The build context, relative to the top of the sources; `.` for all files. */
   readonly context: string
 }
 
 export interface ProcessPlan {
   readonly command?: Command
   readonly instances?: number
-  /** In 10⁶ bytes. */
+  /** The memory limit in 10⁶ bytes. */
   readonly memoryMb?: number
   readonly cpus?: number
   /** Only for `web`: a client stays at the instance that it has reached. */
@@ -90,10 +90,10 @@ export const isOfImage = ({ kind }: Pick<BuildPlan, 'kind'>): boolean =>
 
 /** Everything that a plan depends on besides the files. */
 export interface PlanRequest {
-  /** Overrides `root` in `fairlead.json`. */
+  /** The folder of the app. It overrides `root` in `fairlead.json`; null to use `fairlead.json`. */
   readonly root: string | null
   readonly images: boolean
-  /** False when the server runs container images and cannot build Dockerfiles. */
+  /** False when the server runs container images and cannot build Dockerfiles. True by default. */
   readonly canBuildImages?: boolean
   /** The kind of the previous release's plan; null for a new app. */
   readonly before: string | null

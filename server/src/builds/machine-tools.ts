@@ -8,7 +8,10 @@ const timeoutMs = 10_000
 
 const systemPath = SYSTEM_FOLDERS.join(':')
 
-/** Checks each time, so that the next deployment finds a new program. */
+/**
+ * Returns the programs that apps find on the machine. Checks each time, so that the next deployment finds a new
+ * program.
+ */
 export async function installed(programs: readonly string[]): Promise<ReadonlySet<string>> {
   const found = await Promise.all(
     programs.map(async (program) => ((await findProgram(program, systemPath)) === null ? [] : [program])),
@@ -39,8 +42,8 @@ const isWhole = async ({ program, whole }: Tool): Promise<boolean> =>
   whole === undefined || (await outputOf(program, whole.args)) !== null
 
 /**
- * Runs away from the sources and with an empty environment, so that the app cannot influence it. Returns null on a
- * failure.
+ * Runs a program away from the sources and with an empty environment, so that the app cannot influence it. Returns its
+ * output; null when it fails.
  */
 function outputOf(program: string, args: readonly string[]): Promise<string | null> {
   const env = { PATH: systemPath, HOME: '/nonexistent', LANG: 'C.UTF-8' }
@@ -54,7 +57,7 @@ function outputOf(program: string, args: readonly string[]): Promise<string | nu
 export interface Language {
   readonly name: string
   readonly there: readonly string[]
-  /** Such as `bundle (Debian: bundler)`. */
+  /** The missing programs, such as `bundle (Debian: bundler)`. */
   readonly missing: readonly string[]
 }
 

@@ -1,15 +1,15 @@
 import { fieldsOf, isFields, type Read, readJson } from './json.ts'
 import type { SourceTree } from './tree.ts'
 
-/** As far as a build needs it. Fields of a wrong type count as absent, as in npm. */
+/** The fields of a package.json that a build needs. Fields of a wrong type count as absent, as in npm. */
 export interface PackageJson {
   readonly name: string | undefined
   readonly version: string | undefined
   readonly main: string | undefined
-  /** Bundlers and Bun start from it. */
+  /** The file that bundlers and Bun start from. */
   readonly module: string | undefined
   readonly scripts: ReadonlyMap<string, string>
-  /** From `engines` and `volta`, by the name of a program. */
+  /** Versions and ranges from `engines` and `volta`, by the name of a program. */
   readonly engines: ReadonlyMap<string, string>
   readonly volta: ReadonlyMap<string, string>
   /** The field `devEngines`, if it names one program for each entry. */
@@ -17,9 +17,9 @@ export interface PackageJson {
   readonly dependencies: ReadonlySet<string>
   readonly devDependencies: ReadonlySet<string>
   readonly installs: boolean
-  /** Such as `pnpm@10.1.0`. */
+  /** The field `packageManager`, such as `pnpm@10.1.0`. */
   readonly packageManager: PackageManagerField | undefined
-  /** npm passes the field `config` to scripts as variables. */
+  /** True when the file has a `config` field, which npm passes to scripts as variables. */
   readonly hasConfig: boolean
 }
 
@@ -28,7 +28,7 @@ export interface NamedRange {
   readonly version: string
 }
 
-/** As Corepack defines it. */
+/** The field `packageManager`, as Corepack defines it. */
 export interface PackageManagerField extends NamedRange {
   readonly hash: string | undefined
 }

@@ -82,13 +82,16 @@ interface FoundApp {
   readonly kind: string
 }
 
-/** No apps here: packages, output, tests, documents. */
+/** Folders without separate apps: packages, output, tests, documents. */
 const skipped =
   /^(\..*|_.*|node_modules|bower_components|vendor|venv|env|dist|build|out|target|coverage|tmp|temp|logs?|tests?|__tests__|spec|e2e|cypress|fixtures|mocks?|docs?|static|assets|public|styles|images?|img|css|js|migrations|locales?)$/i
 const deepest = 3
 const mostFolders = 150
 const mostTried = 40
-/** CPU time, so that a failing deployment does not delay others. Not wall time, because the machine may be busy. */
+/**
+ * A limit on CPU time, so that a failing deployment does not delay others. It is not wall time, because the machine may
+ * be busy.
+ */
 const mostCpuMs = 5_000
 const mostMs = 30_000
 const mostApps = 20
@@ -163,7 +166,7 @@ function isWorkspace(files: Pick<SourceTree, 'has' | 'read'>): boolean {
   return fields['workspaces'] !== undefined || marks.some((name) => files.has(name))
 }
 
-/** Show whether a package is a library or an app. */
+/** Configurations that show whether a package is a library or an app. */
 const viteConfigs = ['vite.config.ts', 'vite.config.js', 'vite.config.mts', 'vite.config.mjs'] as const
 const libraryFiles = ['package.json', ...viteConfigs] as const
 
@@ -196,7 +199,7 @@ const compilers: ReadonlySet<string> = new Set([
   ...['tshy', 'preconstruct', 'ng-packagr', 'svelte-package', 'bob', 'api-extractor', 'resolve-tspaths'],
 ])
 
-/** Build, generate or test, or show components of a library. */
+/** Further programs that build, generate or test, or that show components of a library. */
 const builders: ReadonlySet<string> = new Set([
   ...['rollup', 'rolldown', 'esbuild', 'sass', 'postcss', 'tailwindcss', 'lessc', 'stylus', 'graphql-codegen'],
   ...['prisma', 'panda', 'style-dictionary', 'typedoc', 'vitest', 'jest', 'mocha', 'ava', 'eslint', 'biome'],
@@ -207,10 +210,10 @@ const helpers: ReadonlySet<string> = new Set([
   ...['true', 'chmod', 'wait', 'wait-on', 'sleep', 'cd'],
 ])
 
-/** Rerun a command when a file changes. The command is one of their words, or follows `--exec`. */
+/** Programs that rerun a command when a file changes. The command is one of their words, or follows `--exec`. */
 const repeaters: ReadonlySet<string> = new Set(['nodemon', 'chokidar', 'onchange', 'watch', 'watchexec', 'node-watch'])
 
-/** Such as `scripts/build.mjs` and `esbuild.config.js`. */
+/** Matches a script that builds, such as `scripts/build.mjs` and `esbuild.config.js`. */
 const buildFile = /(?:^|[./_-])(?:(?:es)?build|bundle|rollup|compile|watch)(?:[./_-]|$)/
 
 /** True for a program that never answers requests. */
@@ -289,7 +292,10 @@ const telling: readonly (readonly [pattern: RegExp, what: string])[] = [
 ]
 
 const dockerfile = /^(Dockerfile|Containerfile)(\..+)?$/
-/** With containers, only a Dockerfile with another name is missed; the server may also have no containers. */
+/**
+ * The advice for a Dockerfile. A server with containers misses only a Dockerfile with another name; other servers have
+ * no containers.
+ */
 const forDockerfile = {
   images: 'name it by "dockerfile" in fairlead.json',
   none: 'which needs Docker: the operator of the server turns it on with FAIRLEAD_RUNTIME=process,docker',

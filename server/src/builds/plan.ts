@@ -17,14 +17,14 @@ import { readSampleVariables } from './sample-variables.ts'
 import { type SourceTree, within } from './tree.ts'
 
 export interface PlanOptions {
-  /** Overrides `root` in `fairlead.json`. */
+  /** The folder of the app. It overrides `root` in `fairlead.json`. */
   readonly root?: string | null
   readonly programs: ReadonlySet<string>
   readonly versions?: ReadonlyMap<string, string>
   /** True for a whole repository, where an absent file does not exist. False for an extract. */
   readonly isWhole?: boolean
   readonly images?: boolean
-  /** False when the server runs container images and cannot build Dockerfiles. */
+  /** False when the server runs container images and cannot build Dockerfiles. True by default. */
   readonly canBuildImages?: boolean
   /** The kind of the previous release's plan; null for a new app. */
   readonly before?: string | null
@@ -290,14 +290,13 @@ const leftOut = (why: string): ChosenBuilder => ({
   note: `The Dockerfile is not used: ${why}. "builder": "dockerfile" in fairlead.json changes that.`,
 })
 
-/** For users: what the operator must do. */
+/** Tells users what the operator must do for containers. */
 const turnOnDocker =
   'Its operator turns Docker on: FAIRLEAD_RUNTIME=process,docker, see docs/configuration.md of Fairlead.'
 
 /**
- * Process types come only from `fairlead.json`, because a Procfile is for machines without the image.
- *
- * @param app the folder of the app
+ * Returns the plan of an app with a Dockerfile. Process types come only from `fairlead.json`, because a Procfile is for
+ * machines without the image.
  */
 function planDockerfile(app: SourceTree, settings: AppSettings, images: boolean): PlanResult {
   const { root, build, start, health, cron, dockerfile, volumes } = settings
@@ -329,7 +328,7 @@ function planDockerfile(app: SourceTree, settings: AppSettings, images: boolean)
   return { ok: true, plan }
 }
 
-/** Folders deep inside a repository are unknown. */
+/** True for a file that is certainly missing. Folders deep inside a repository are unknown. */
 const isMissingFolder = (app: SourceTree, path: string): boolean =>
   !app.has(path) && app.list(posix.dirname(path)).length > 0
 
@@ -338,7 +337,7 @@ const folderName = (root: string): string => (root === '.' ? 'the repository' : 
 /** Lines of a Procfile with a special meaning. */
 const notTypes = new Set(['web', 'release'])
 const typePattern = /^[a-z][a-z0-9_-]{0,29}$/
-/** The plan is read often with its release. No app needs as many. */
+/** A limit, because the plan is read often with its release. No app needs as many types. */
 const mostTypes = 50
 
 /**

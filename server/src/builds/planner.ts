@@ -34,7 +34,7 @@ const mostPlans = 2
 /** Processes that wait for a repository, and how long a waiting process is used. */
 const mostWaiting = 2
 const waitingSeconds = 60
-/** Without memory, the kernel ends a plan before apps and builds. */
+/** When the machine is out of memory, the kernel ends a plan before apps and builds. */
 const outOfMemoryScore = 700
 
 const prlimit = '/usr/bin/prlimit'

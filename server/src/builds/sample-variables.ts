@@ -22,14 +22,12 @@ export const variableFiles: readonly string[] = [...samples, ...own, 'app.json']
 /** More than any app requires. */
 const mostNames = 100
 
-/** Set by Fairlead. */
+/** Variables that Fairlead sets. */
 const given: ReadonlySet<string> = new Set(['PORT', 'NODE_ENV', 'HOST', 'HOSTNAME'])
 
 /**
- * Variables that a sample file or `app.json` names and that have no value in the repository. An app that ends at its
- * start often lacks one.
- *
- * @param app the app's folder
+ * Returns the variables that a sample file or `app.json` names and that have no value in the repository; undefined when
+ * there are no such variables. An app that ends at its start often lacks one.
  */
 export function readSampleVariables(app: SourceTree): SampleVariables | undefined {
   const valued = new Set([...given, ...own.flatMap((file) => namesIn(app.read(file) ?? ''))])

@@ -13,7 +13,7 @@ export interface SourceTree {
   read(path: string): string | undefined
 }
 
-/** May contain a finished static site, besides the top. */
+/** The folders besides the top that may contain a finished static site. */
 export const SITE_FOLDERS = ['public', 'dist'] as const
 
 /** More than any real package.json. */

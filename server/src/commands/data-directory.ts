@@ -32,7 +32,7 @@ export async function chosenDirectory(given: string | undefined): Promise<string
   throw new CommandError(`Several data directories are in use on this machine. Name one:${named}`)
 }
 
-/** This user has started a server there before. */
+/** True for a directory in which this user has already started a server. */
 const hasStarted = (folder: string): Promise<boolean> => exists(dataDirectoryAt(folder).cluster)
 
 function say(dataDirectory: string, why: string): string {
@@ -70,7 +70,10 @@ async function isInUse(folder: string): Promise<boolean> {
   return holder?.state === 'running'
 }
 
-/** Sockets of a server and its PostgreSQL. A directory with a long path has its sockets elsewhere. */
+/**
+ * Matches sockets of a server and its PostgreSQL in a data directory. A directory with a long path has its sockets
+ * elsewhere.
+ */
 const socketForm = /^(\/.*)\/(?:run\/\d+-[0-9a-f]{8}\.sock|postgres\/socket\/\.s\.PGSQL\.5432)$/
 
 /**
@@ -87,7 +90,7 @@ async function directoriesOfSockets(): Promise<[folder: string, socket: string][
   })
 }
 
-/** False for folders of other users that this user cannot read. */
+/** True when a process listens in a folder. False for folders of other users that this user cannot read. */
 async function isBound(
   bound: readonly (readonly [folder: string, socket: string])[],
   folder: string,

@@ -1,6 +1,6 @@
 import { Command, Help } from 'commander'
 
-/** Loaded when it is called. The program's help needs only `usage` and `description`. */
+/** A command that is loaded when it is called. The help of the program needs only its usage and description. */
 export interface LazyCommand {
   readonly usage: string
   readonly description: string
@@ -8,7 +8,7 @@ export interface LazyCommand {
   load(): Promise<Command>
 }
 
-/** Loads only the command that the arguments call. */
+/** Loads the command that the arguments call, and adds only usage and description of the other commands. */
 export async function addLazily(
   program: Command,
   commands: readonly LazyCommand[],

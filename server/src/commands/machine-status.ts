@@ -22,7 +22,7 @@ import {
 } from '../runtimes/leftovers.ts'
 import type { Handle } from '../runtimes/runtime.ts'
 
-/** `pid` and `since` are null while it does not run. */
+/** A part of the server; `pid` and `since` are null while it does not run. */
 interface Part {
   readonly pid: number | null
   readonly since: string | null
@@ -33,6 +33,7 @@ export interface ServerStatusLine extends Part {
   readonly version: string
   /** `unresponsive`: the process is alive but does not answer. */
   readonly state: 'starting' | 'ready' | 'stopping' | 'unresponsive'
+  /** `null` when the server does not answer. */
   readonly leading: boolean | null
   readonly url: string | null
 }
@@ -56,7 +57,7 @@ export interface BuildStatus extends Part {
   readonly deployment_id: string
 }
 
-/** Without the database, only what the processes tell. */
+/** A release with its processes. Without the database, only data of the processes is present. */
 export interface AppStatus {
   readonly project_id: string | null
   readonly project: string | null
@@ -66,9 +67,9 @@ export interface AppStatus {
   readonly status: DeploymentStatus | null
   readonly pid: number | null
   readonly since: string | null
-  /** All processes, without shared memory. */
+  /** The memory of all processes of the release, without shared memory. */
   readonly memory_bytes: number | null
-  /** The gateway answers from the site's folder, without a process. */
+  /** True for a static site that is served: the gateway answers from its folder, without a process. */
   readonly site: boolean
 }
 
@@ -86,7 +87,7 @@ export interface Status {
   readonly problems: readonly string[]
 }
 
-/** Works with or without a running server. Starts nothing. */
+/** Reports which parts of a data directory run, with or without a running server. Starts nothing. */
 export async function statusOf(config: Config, logger: Logger): Promise<Status> {
   const directory = dataDirectoryAt(config.dataDirectory)
   const [servers, clusters, edges, gateways, builds] = await Promise.all([
@@ -260,7 +261,9 @@ interface StoredState {
   readonly clusterVersions: readonly string[]
 }
 
-/** Returns the reason when the database cannot be read. Starts and changes nothing. */
+/**
+ * Reads the state from the database, or returns the reason why the database cannot be read. Starts and changes nothing.
+ */
 async function readStoredState(
   { databaseUrl }: Pick<Config, 'databaseUrl'>,
   clusters: readonly FoundCluster[],

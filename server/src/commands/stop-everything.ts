@@ -10,7 +10,7 @@ import { killAll, sendSignal } from '../platform/processes.ts'
 import { endAppProcesses, endBuilds, endContainers } from '../runtimes/leftovers.ts'
 
 const pollMs = 50
-/** Between SIGTERM and SIGKILL for a server that does not answer, within the whole timeout. */
+/** The time between SIGTERM and SIGKILL for a server that does not answer, as part of the whole timeout. */
 const unresponsiveMs = 5_000
 /** A killed process disappears at once, but the kernel may wait for a disk. */
 const killedMs = 5_000

@@ -10,7 +10,7 @@ interface StopFlags extends StateFlags {
 
 const defaultSeconds = 60
 
-/** As in `fairlead status`. */
+/** The exit status when nothing was running, as in `fairlead status`. */
 const nothingRan = 3
 
 /**

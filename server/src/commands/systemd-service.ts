@@ -76,7 +76,7 @@ export async function install(flags: InstallFlags): Promise<void> {
   report(config, settings, madeFile, Object.keys(drift).length > 0)
 }
 
-/** Keeps data and settings. */
+/** Stops the service and all its processes, and removes its units. Keeps data and settings. */
 export async function uninstall(): Promise<void> {
   if (!(await hasSystemd())) throw new CommandError('systemd does not run this machine: there is no service here.')
   if (!isRoot()) throw new CommandError('Only root may remove a service: sudo fairlead service uninstall')
@@ -201,7 +201,7 @@ async function checked(settings: UnitSettings): Promise<Config> {
   return config
 }
 
-/** Networks that a setting turns off do not count as missing. */
+/** Checks that this machine can isolate builds and apps. Networks that a setting turns off do not count as missing. */
 async function assertIsolation(config: Config, { user }: UnitSettings): Promise<void> {
   const { isolationFindings } = await import('../doctor.ts')
   const found = await isolationFindings(config, user === null)
@@ -280,7 +280,7 @@ function report(config: Config, { dataDirectory, user }: UnitSettings, madeFile:
 
 const print = (...lines: readonly string[]): void => void process.stdout.write(`${lines.join('\n')}\n`)
 
-/** Sets nothing, and names the settings that most servers need. */
+/** The initial settings file of the service. It sets nothing, and names the settings that most servers need. */
 export const firstEnvironment = `# The settings of Fairlead's service. Each is explained in docs/configuration.md.
 # After a change: systemctl restart fairlead
 

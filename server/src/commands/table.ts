@@ -2,7 +2,7 @@ import type { LazyCommand } from './lazy-program.ts'
 
 const local = async () => (await import('./local-server.ts')).localServer
 
-/** In the order of the help: commands of users, as in `@fairlead/cli`, then commands of operators. */
+/** All commands in the order of the help: commands of users, as in `@fairlead/cli`, then commands of operators. */
 export const commands: readonly LazyCommand[] = [
   {
     usage: 'deploy [options] [source]',

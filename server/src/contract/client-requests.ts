@@ -122,7 +122,7 @@ function requestInit(
   }
 }
 
-/** Throws a `TypeError` for a parameter that would change the path: empty, `.` or `..`. */
+/** Returns path and query. Throws a `TypeError` for a parameter that would change the path: empty, `.` or `..`. */
 function target(route: RouteShape, { params = {}, query = {} }: AnyInput): string {
   const path = route.path.replace(/:(\w+)/g, (_, name: string) => {
     const value = params[name] ?? ''
@@ -135,7 +135,7 @@ function target(route: RouteShape, { params = {}, query = {} }: AnyInput): strin
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`
 }
 
-/** Uses only the query of the link, so that the key goes to no other host. */
+/** Returns the URL of the next page. Uses only the query of the link, so that the key goes to no other host. */
 function nextPage(response: Response, current: string): string | undefined {
   const link = /<([^>]*)>; *rel="?next"?/.exec(response.headers.get('link') ?? '')?.[1]
   if (link === undefined) return undefined
@@ -143,7 +143,7 @@ function nextPage(response: Response, current: string): string | undefined {
   return current.replace(/\?.*$/, '') + query
 }
 
-/** Throws an `ApiError` when the answer is not JSON. */
+/** Parses a JSON answer. Throws an `ApiError` when it is not JSON. */
 export function readJson(text: string, response: Response): unknown {
   try {
     return JSON.parse(text)
@@ -201,9 +201,9 @@ export interface Answered {
 }
 
 export interface Retries {
-  /** May be infinite. */
+  /** The most repetitions; may be infinite. */
   readonly most: number
-  /** Gets an answer or an error before each wait. Throw to stop. */
+  /** Called with an answer or an error before each wait. Throw to prevent a further attempt. */
   readonly onRetry?: ((failed: Answered | { readonly error: unknown }) => void) | undefined
 }
 
@@ -240,7 +240,7 @@ function isTemporary(status: number): boolean {
   return status === 429 || status >= 500
 }
 
-/** Seconds, or a date (RFC 9110 §10.2.3). */
+/** Reads seconds, or a date (RFC 9110 §10.2.3). */
 function retryAfterMs(value: string | null): number | undefined {
   if (value === null) return undefined
   if (/^\d+$/.test(value)) return Number(value) * 1000

@@ -29,7 +29,7 @@ const newPassword = password
   .refine((value) => value.length <= maxPasswordLength, `must be at most ${maxPasswordLength} characters`)
   .describe('12 to 200 characters.')
 
-/** Only compared. The limit bounds the time to hash it. */
+/** A password that is only compared. The limit bounds the time to hash it. */
 const givenPassword = password.refine((value) => value.length <= maxPasswordLength, 'is too long')
 
 const email = z

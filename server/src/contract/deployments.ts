@@ -7,7 +7,7 @@ import { workflowRun } from './trust.ts'
 import { freeVariableName, reservedVariables, variableNames, variables } from './variables.ts'
 import { imageVolumes } from './volumes.ts'
 
-/** Parsing adds registry and tag. */
+/** The image in a request to deploy. Parsing adds registry and tag. */
 const imageToDeploy = z
   .string({ error: 'must be a string' })
   .max(longestReference, `must be at most ${longestReference} characters`)
@@ -47,7 +47,8 @@ export const deploymentStages = ['fetch', 'plan', 'build', 'start', 'switch', 'r
 export type DeploymentStage = (typeof deploymentStages)[number]
 
 /**
- * In order. A rollback or restart has no `fetch`, `plan` and `build`; a promotion has `copy` instead of the first two.
+ * The steps of a deployment in order. A rollback or restart has no `fetch`, `plan` and `build`; a promotion has `copy`
+ * instead of the first two.
  */
 export const deploymentSteps = ['queued', 'fetch', 'copy', 'plan', 'build', 'start', 'check', 'switch'] as const
 export type DeploymentStep = (typeof deploymentSteps)[number]
@@ -161,14 +162,17 @@ const folder = z
 
 const reserved = reservedVariables.map((variable) => `\`${variable}\``).join(', ')
 
-/** A request has exactly one of them. */
+/** The fields for the source of a deployment. A request has exactly one of them. */
 const sourceFields = ['git_url', 'source_id', 'from_deployment_id', 'image'] as const
 const repositoryFields = ['branch', 'commit', 'git_token'] as const
 
 const givenOf = <Name extends string>(body: unknown, names: readonly Name[]): Name[] =>
   names.filter((name) => (Object(body) as Record<string, unknown>)[name] !== undefined)
 
-/** Runs even when other fields are wrong, so that one answer names all problems. */
+/**
+ * Refuses a body without exactly one source. Runs even when other fields are wrong, so that one answer names all
+ * problems.
+ */
 function checkSourceFields({ value, issues }: z.core.ParsePayload): void {
   const [source, ...others] = givenOf(value, sourceFields)
   const refuse = (field: string, message: string) =>

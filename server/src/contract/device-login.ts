@@ -3,14 +3,14 @@ import type { Declaration } from './declaration.ts'
 import { name, required, timestamp } from './fields.ts'
 import type { DashboardRouteName } from './routes.ts'
 
-/**
+/*
  * A person approves the login of a command in the dashboard, as in RFC 8628. The command uses `POST /device/code` and
  * `POST /device/token`; the page uses routes of the dashboard.
  */
 
 export const deviceCodeRequest = z.object({ name })
 
-/** RFC 8628 §3.2. Times are in seconds. */
+/** The answer to `POST /device/code` (RFC 8628 §3.2). Times are in seconds. */
 export const deviceCodeAnswer = z.object({
   device_code: z.string(),
   user_code: z.string(),

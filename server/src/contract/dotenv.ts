@@ -1,4 +1,4 @@
-/** Names the variable perhaps, but never quotes a value. */
+/** An invalid line of a dotenv file. The message may name the variable, but never quotes a value. */
 export interface DotenvProblem {
   /** Counts from 1. For a value of several lines, the line of the name. */
   readonly line: number
@@ -48,9 +48,9 @@ export function readDotenv(text: string): {
   return { variables: Object.fromEntries([...found].map(([name, { value }]) => [name, value])), problems }
 }
 
-/** Neither an assignment nor a problem for a blank line or a comment. */
+/** An assignment or a problem; neither for a blank line or a comment. */
 interface Read {
-  /** A value of several lines ends on a later line. */
+  /** The position of the line end after the assignment. A value of several lines ends on a later line. */
   readonly end: number
   readonly name?: string
   readonly value?: string

@@ -10,7 +10,7 @@ export const errorStatuses = {
 
 export type ErrorCode = keyof typeof errorStatuses
 
-/** `field` is a path such as `env_vars.FOO`. */
+/** One problem of a request. `field` is a path such as `env_vars.FOO`. */
 export interface FieldProblem {
   readonly field: string
   readonly message: string
@@ -32,7 +32,7 @@ export class ApiError extends Error {
   readonly code: ErrorCode
   readonly status: number
   readonly details: ErrorDetails
-  /** Only set by the client. */
+  /** The `X-Request-Id` of the answer. Only the client sets it. */
   readonly requestId: string | undefined
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, requestId?: string) {

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { hasInvisible } from './invisible.ts'
 
-/** RFC 3339, UTC, with milliseconds. */
+/** A timestamp in RFC 3339, UTC, with milliseconds. */
 export const timestamp = z.iso.datetime({ precision: 3 })
 
-/** No control characters (Unicode category Cc). */
+/** Matches text without control characters (Unicode category Cc). */
 export const printable = /^\P{Cc}*$/u
 
-/** Well-formed Unicode, trimmed, without control characters and invisible characters. */
+/** 1 to 100 characters of well-formed Unicode, trimmed, without control characters and invisible characters. */
 export const name = z
   .string({ error: (issue) => (issue.input === undefined ? 'is required' : 'must be a string') })
   // First, because the other rules look at every character.
@@ -20,7 +20,7 @@ export const name = z
   .refine((value) => [...value].length <= 100, 'must be at most 100 characters')
   .meta({ minLength: 1, maxLength: 100 })
 
-/** Such as `eu-west-1`. */
+/** A lower-case slug such as `eu-west-1`. */
 export const slug = z
   .string()
   .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be lower-case letters, digits and hyphens, at most 63')

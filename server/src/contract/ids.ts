@@ -68,7 +68,7 @@ export function kindOf({ name }: { readonly name: OperationName }): IdKind {
   return groupKinds[name.split('.')[0] as Group]
 }
 
-/** Returns `project` for `project_id`. */
+/** Returns the kind of resource that a path parameter identifies: `project` for `project_id`. */
 export function paramKind(operation: { readonly name: OperationName }, param: string): IdKind {
   return param === 'id' ? kindOf(operation) : (param.slice(0, -'_id'.length) as IdKind)
 }

@@ -1,19 +1,19 @@
 /** A complete reference to an image, by Docker's grammar. */
 export interface ImageReference {
-  /** A host with its port, such as `docker.io` or `registry.example:5000`. */
+  /** The host of the registry with its port, such as `docker.io` or `registry.example:5000`. */
   readonly registry: string
-  /** Such as `library/nginx`. */
+  /** The name in the registry, such as `library/nginx`. */
   readonly path: string
-  /** Null when there is only a digest. */
+  /** The tag; null when there is only a digest. */
   readonly tag: string | null
-  /** Such as `sha256:9f86d0…`, which always names the same image. */
+  /** A digest such as `sha256:9f86d0…`, which always names the same image; null without a digest. */
   readonly digest: string | null
 }
 
 export const longestReference = 512
 
 const longestName = 255
-/** For names without a registry, and without a slash. */
+/** The defaults for names without a registry, and for names without a slash. */
 const defaultRegistry = 'docker.io'
 const defaultFolder = 'library'
 

@@ -13,7 +13,7 @@ export class NoTokenError extends Error {
 }
 
 export interface ExchangeOptions {
-  /** Without `/v1`. */
+  /** The server's address without `/v1`. */
   readonly address: string
   readonly projectId: string
   /** Requests a token with this audience from the CI. Called for every attempt, because a token is valid only once. */
@@ -38,9 +38,9 @@ export interface KeyExchange {
   end(): Promise<void>
 }
 
-/** For a token, and for an answer, in milliseconds. */
+/** The time limit for a token, and for an answer, in milliseconds. */
 const answerTimeout = 30_000
-/** With growing pauses, these take about half a minute. */
+/** With growing pauses, these repetitions take about half a minute. */
 const usualRetries = 6
 
 /**
@@ -104,7 +104,7 @@ export async function endKey(options: {
 }
 
 interface Key extends ShortLivedKey {
-  /** Of `performance.now()`, in milliseconds. */
+  /** The time of `performance.now()`, in milliseconds. */
   readonly since: number
   readonly lifeMs: number
 }
@@ -155,7 +155,7 @@ const isAlive = ({ since, lifeMs }: Key): boolean => performance.now() - since <
 
 const targetOf = (address: string) => `${address}/oidc/token`
 
-/** Rejects with the reason of the signal if the abort comes first. */
+/** Settles like the promise, or rejects with the reason of the signal if the abort comes first. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise
   return new Promise((resolve, reject) => {

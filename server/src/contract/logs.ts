@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Declarations } from './declaration.ts'
 
-/** Also the default. */
+/** The most lines of a log in one answer, and the default. */
 export const mostLogLines = 100_000
 const defaultLogLines = 1_000
 

@@ -7,14 +7,17 @@ export interface Route {
   /** Relative to the base address, in the specification's notation (`/projects/:project_id`). */
   readonly path: `/${string}`
   readonly access: Access
-  /** 200 for reads and actions, 201 for creations, 204 for deletions. */
+  /** The success status: 200 for reads and actions, 201 for creations, 204 for deletions. */
   readonly status: 200 | 201 | 204
   /** Accepts `limit` and `cursor`; a `Link` header leads to the next page. */
   readonly list?: true
   readonly text?: true
   /** The media type of the stream that replaces a JSON body. A stream takes too long for a transaction. */
   readonly upload?: 'multipart/form-data' | 'application/x-git-bundle'
-  /** Waits for other machines, which takes too long for a transaction. The changes have separate transactions. */
+  /**
+   * True when the operation waits for other machines, which takes too long for a transaction. It makes its changes in
+   * separate transactions.
+   */
   readonly waits?: true
   /** Refuses keys that are bound to projects. */
   readonly wholeAccount?: true
@@ -564,7 +567,7 @@ export const routes = {
 
 export type OperationName = keyof typeof routes
 
-/** Such as `projects` for `projects.list`. */
+/** The first part of an operation name: `projects` of `projects.list`. */
 export type Group = OperationName extends infer Name ? (Name extends `${infer G}.${string}` ? G : never) : never
 
 type ParamsOf<Path extends string> = Path extends `${string}:${infer Rest}`

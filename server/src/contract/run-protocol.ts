@@ -1,4 +1,4 @@
-/**
+/*
  * A WebSocket at `connectPath` connects a client to a command. The client offers two subprotocols, `runProtocol` and
  * the ticket of the run, so that no address contains the ticket. A binary message has a channel in its first byte, then
  * bytes of a stream; text messages are JSON.

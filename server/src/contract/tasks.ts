@@ -8,7 +8,7 @@ export type RunStatus = (typeof runStatuses)[number]
 const mostWords = 200
 const mostBytes = 32_768
 
-/** Not read by a shell. */
+/** A program and its arguments, which no shell reads. */
 const commandWords = z
   .array(z.string({ error: 'must be a string' }), required('a list of strings'))
   .min(1, 'must name a program')

@@ -14,7 +14,7 @@ const exact = z
   .max(longest, `must be at most ${longest} characters`)
   .refine((value) => value.isWellFormed() && printable.test(value), 'must not contain control characters')
 
-/** `*` matches any characters. */
+/** A pattern in which `*` matches any characters. */
 const pattern = exact.refine((value) => value.split('*').length <= 4, 'must have at most three *')
 
 const withoutWildcard = exact.refine((value) => !value.includes('*'), 'must be exact: it cannot have a *')
@@ -76,7 +76,7 @@ const newTrust = z
     examples: [{ repository: 'acme/shop', repository_id: '700100200', branch: 'main' }],
   })
 
-/** Returns missing and contradicting fields, each with a message. */
+/** Returns the missing and contradicting fields of a rule, each with a message. */
 function problemsOf(rule: z.output<typeof conditions> & { readonly issuer: string }): [string, string][] {
   const { repository, repository_id: id, claims } = rule
   const kind = issuerKind(rule.issuer)
@@ -118,7 +118,7 @@ export const trust = z.object({
   last_used_at: timestamp.nullable().describe('The time of the last exchange that it allowed.'),
 })
 
-/** Fields are `null` if the issuer does not tell. */
+/** The workflow run that a key was created for. Fields are `null` if the issuer does not tell. */
 export const workflowRun = z.object({
   trust_id: z.string().describe('The rule that allowed it.'),
   issuer: z.string(),
@@ -155,7 +155,7 @@ export const trustOperations = {
 /** `other` issuers use the claim names of GitHub or GitLab. */
 export type IssuerKind = 'github' | 'gitlab' | 'forgejo' | 'buildkite' | 'circleci' | 'google' | 'other'
 
-/** By address, from their documentation. */
+/** Known issuers by address, from their documentation. */
 const known: readonly (readonly [RegExp, IssuerKind])[] = [
   [/^https:\/\/token\.actions\.githubusercontent\.com(\/|$)/, 'github'],
   // GitHub Enterprise Server.

@@ -27,7 +27,10 @@ export const freeVariableName = variableName.refine(
 )
 
 export const mostVariables = 200
-/** In UTF-8, for one app. All output of the app is searched for each value. */
+/**
+ * The most bytes of all names and values of one app's variables, in UTF-8. A limit, because all output of the app is
+ * searched for each value.
+ */
 export const mostVariableBytes = 64 * 1024
 /** Linux limits one variable to 128 KiB, and a character takes up to 4 bytes in UTF-8. */
 const longestVariable = 32_000
@@ -38,7 +41,7 @@ const variableValue = z
   .refine((value) => !value.includes('\0'), 'must not contain a NUL character')
   .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
 
-/** Returns null when number and size are fine. */
+/** Returns the violated rule for too many or too large variables; otherwise null. */
 export function variablesProblem(given: unknown): string | null {
   const entries = Object.entries(Object(given))
   if (entries.length > mostVariables) return `at most ${mostVariables} variables`

@@ -14,14 +14,14 @@ const system = [
 const shared = ['/usr', '/usr/local', '/usr/local/bin', '/usr/share', '/opt', '/var', '/var/lib', '/home']
 
 export interface VolumeProblem {
-  /** Null when all volumes together violate the rule. */
+  /** The volume that violates the rule; null for all volumes together. */
   readonly name: string | null
   /** Completes a sentence about the volume: `must be …`. */
   readonly message: string
 }
 
 /**
- * Returns the first problem.
+ * Returns the first problem with the volumes of an app; null without problems.
  *
  * @param volumes each volume's absolute path in the app, by name
  */
@@ -43,7 +43,7 @@ export function volumeProblem(volumes: Readonly<Record<string, string>>): Volume
 
 export const isVolumeName = (name: string): boolean => namePattern.test(name)
 
-/** Such as `FAIRLEAD_VOLUME_UPLOADS`. */
+/** Returns the variable that tells an app the path of a volume, such as `FAIRLEAD_VOLUME_UPLOADS`. */
 export const volumeVariable = (name: string): string => `FAIRLEAD_VOLUME_${name.toUpperCase().replaceAll('-', '_')}`
 
 export const isInside = (path: string, folder: string): boolean => path.startsWith(`${folder}/`)

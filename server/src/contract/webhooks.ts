@@ -71,7 +71,7 @@ export const deliveryOperations = {
   },
 } as const satisfies Declarations<'deliveries'>
 
-/** Disabled by its owner, after a 410 answer, or after days with only failures. */
+/** The reasons why an endpoint is disabled: by its owner, after a 410 answer, or after days with only failures. */
 const disabledReasons = ['user', 'gone', 'failures'] as const
 export type DisabledReason = (typeof disabledReasons)[number]
 
@@ -100,7 +100,7 @@ const webhookWithSecret = webhook.extend({
 const eventNames = Object.keys(events)
 const groups = [...new Set(eventNames.filter((name) => name.includes('.')).map((name) => `${name.split('.')[0]}.*`))]
 
-/** Everything, all events of a group, or one event. */
+/** The event patterns for subscriptions: everything, all events of a group, or one event. */
 const eventPatterns = ['*', ...groups, ...eventNames] as const
 
 const url = z

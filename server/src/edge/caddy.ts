@@ -18,7 +18,7 @@ export class CaddyMissingError extends Error {
 
 const installHint = `Install Caddy ${least.join('.')} or newer: apt-get install caddy`
 
-/** @throws CaddyMissingError when no version on the `PATH` is new enough */
+/** Finds Caddy on a `PATH`. @throws CaddyMissingError when no version is new enough */
 export async function findCaddy(path: string): Promise<Caddy> {
   const file = await findProgram('caddy', path)
   if (file === null) throw new CaddyMissingError(`There is no program caddy on the PATH. ${installHint}`)

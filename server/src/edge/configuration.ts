@@ -4,21 +4,22 @@ import { ApiError } from '../contract/errors.ts'
 export interface EdgeSettings {
   readonly httpPort: number
   readonly httpsPort: number
-  /** Requests for this host go to the API, all others to the gateway. */
+  /** Requests for this host go to the API, and all other requests go to the gateway. */
   readonly dashboardHost: string
   /** Addresses and networks (CIDR) of proxies whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[]
   /** Paths of Unix sockets. */
   readonly sockets: {
     readonly api: string
+    /** The gateway's socket for public traffic. */
     readonly apps: string
-    /** The gateway, for questions about certificates. */
+    /** The gateway's socket for questions about certificates. */
     readonly questions: string
     readonly admin: string
   }
   /** Caddy asks itself for certificates on this loopback port. */
   readonly questionsPort: number
-  /** A part of the path of these questions, because other programs on this machine can reach the port. */
+  /** A secret in the path of these questions, because other programs on this machine can reach the port. */
   readonly token: string
   readonly folder: string
 }
@@ -38,8 +39,8 @@ const redialFor = '10s'
 const redialEvery = '100ms'
 
 /**
- * From the first byte of a connection to the end of a request's head. The TLS handshake is included, which waits up to
- * 30 s for the certificate of a name at its first visit.
+ * The longest time from the first byte of a connection to the end of a request's head. It includes the TLS handshake,
+ * which waits up to 30 s for the certificate of a name at its first visit.
  */
 const headTimeout = '45s'
 const idleTimeout = '2m'
@@ -50,8 +51,8 @@ const idleTimeout = '2m'
 const mostHeaderBytes = 64 * 1024
 
 /**
- * Deploys, domains and certificates do not change the configuration, because a reload cuts connections: Caddy routes
- * only by host, and asks the gateway for each certificate.
+ * Returns Caddy's configuration as JSON. Deploys, domains and certificates do not change it, because a reload cuts
+ * connections: Caddy routes only by host, and asks the gateway for each certificate.
  */
 export function caddyConfiguration(settings: EdgeSettings): JsonObject {
   const { sockets, folder } = settings

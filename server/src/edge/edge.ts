@@ -24,7 +24,7 @@ export interface Edge {
 }
 
 export interface Supervised extends EdgeOptions {
-  /** Gets one sentence for each problem, or an empty list when the edge works. */
+  /** Called with one sentence for each problem, or with an empty list when the edge works. */
   readonly onProblems: (problems: readonly string[]) => void
 }
 
@@ -32,7 +32,7 @@ const shortestPauseMs = 200
 const longestPauseMs = 10_000
 /** After this time of service, the start is not the reason why Caddy ended. */
 const stableMs = 10_000
-/** The server's start waits no longer for the edge. */
+/** The longest time that the server's start waits for the edge. */
 const patienceMs = 10_000
 
 /**
@@ -96,7 +96,7 @@ const lookEveryMs = 100
 const askEveryMs = 5_000
 const askAgainMs = 1_000
 const answerMs = 5_000
-/** A busy machine may be late once or twice. */
+/** Caddy is ended after this many missing answers. A busy machine may be late once or twice. */
 const mostFailures = 3
 
 /**

@@ -50,7 +50,7 @@ const lockRetryMs = 100
  * has ended.
  */
 const portsFreeMs = 15_000
-/** For a Caddy without a record: its server was killed while it started or replaced Caddy. */
+/** The time to finish for a Caddy without a record: its server was killed while it started or replaced Caddy. */
 const unknownGraceMs = 1_000
 
 /**

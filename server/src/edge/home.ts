@@ -26,7 +26,7 @@ const apiName = 'api.sock'
 const longestApiName = `${apiName}.4194304`
 const longestAdminName = 'admin.00000000.sock'
 
-/** Creates nothing. */
+/** Returns the paths of the edge of a data directory. Creates nothing. */
 export function edgeHome(dataDirectory: string): EdgeHome {
   const folder = join(dataDirectory, 'edge')
   const caddy = join(folder, 'caddy')
@@ -97,7 +97,7 @@ const questions = z.object({ port: z.int().min(1).max(65_535), token: z.string()
 /** The loopback port on which Caddy asks for certificates, and the secret in the path of these questions. */
 export type Questions = z.output<typeof questions>
 
-/** Just below the ports of outgoing connections, which could occupy the port. */
+/** The range just below the ports of outgoing connections, which could occupy the port. */
 const questionPorts = { from: 32_600, to: 32_768 } as const
 
 /** Returns the stored port and secret, or creates them. */

@@ -8,7 +8,7 @@ import { endEdge, startEdge } from './edge.ts'
 import type { EdgeOptions } from './ensure.ts'
 import { edgeHome, makeHome } from './home.ts'
 
-/** A cleaner of temporary folders may remove the socket. */
+/** The time between checks of the socket, which a cleaner of temporary folders may remove. */
 const lookEveryMs = 5_000
 
 export interface EdgeLeaderParts {
@@ -25,8 +25,9 @@ export interface EdgeLeaderParts {
   readonly gateway: EdgeOptions['gateway']
   /** The user of gateway and Caddy; `null` for the server's user. */
   readonly runAs: Pick<LesserUser, 'user' | 'setpriv'> | null
+  /** Throws when another server leads. */
   readonly fence: () => void
-  /** Gets one sentence for each problem, or an empty list when the edge works. */
+  /** Called with one sentence for each problem, or with an empty list when the edge works. */
   readonly onProblems: (problems: readonly string[]) => void
 }
 
@@ -58,7 +59,7 @@ export async function leadEdge(parts: EdgeLeaderParts): Promise<void> {
   stack.defer('edge', edge.stop)
 }
 
-/** Listens while this server leads, and afterwards until another server leads. */
+/** Listens for requests of the edge while this server leads, and afterwards until another server leads. */
 function listenForEdge({ directory, logger, listen, runAs }: EdgeLeaderParts) {
   const home = edgeHome(directory.root)
   const user = runAs?.user ?? null

@@ -13,7 +13,7 @@ const pollMs = 20
 /** Longer than the time that Caddy gives its servers to finish. */
 const graceMs = 12_000
 
-/** Caddy ended during its start. The message is the last line that it printed. */
+/** Thrown when Caddy ended during its start. The message is the last line that it printed. */
 export class CaddyStartError extends Error {
   override readonly name = 'CaddyStartError'
 }
@@ -97,7 +97,7 @@ export async function endCaddy(identity: ProcessIdentity, finishMs = graceMs): P
   await killAll({ leaders: [identity] }, { graceMs: finishMs })
 }
 
-/** Keeps the output of the previous start, which may explain why Caddy ended. */
+/** Opens the file for Caddy's output. Keeps the output of the previous start, which may explain why Caddy ended. */
 async function openOutput({ output }: EdgeHome) {
   const size = await stat(output).then(
     (info) => info.size,
@@ -110,7 +110,7 @@ async function openOutput({ output }: EdgeHome) {
 
 const mostBytes = 2000
 
-/** Such as `Error: loading initial config: …`. */
+/** Returns the last line that Caddy printed, such as `Error: loading initial config: …`. */
 async function lastLineOf({ output }: EdgeHome): Promise<string> {
   const text = await readFile(output, 'utf8').catch(() => '')
   const line = text.trim().split('\n').at(-1)?.slice(0, mostBytes) ?? ''

@@ -15,7 +15,7 @@ import { type EdgeHome, edgeHome, writeWhole } from './home.ts'
 
 const record = z.object({
   pid: z.int().positive(),
-  /** From /proc. Start time and pid together identify the process. */
+  /** The start time of the process, as in /proc. It identifies the process together with the pid. */
   startTime: z.string(),
   /** `startTime` counts from this boot of the system. */
   boot: z.string().nullable(),
@@ -27,18 +27,22 @@ const record = z.object({
 /** The record that a server has written about a Caddy that it started. */
 export type EdgeRecord = Readonly<z.output<typeof record>>
 
-/** Marks every Caddy of this data directory, in case a server ends before it can write the record. */
+/** The variable that marks every Caddy of this data directory, in case a server ends before it can write the record. */
 const marker = 'FAIRLEAD_EDGE'
 
 export const markOf = ({ folder }: Pick<EdgeHome, 'folder'>): Readonly<Record<string, string>> => ({ [marker]: folder })
 
 export interface FoundEdges {
   readonly current: EdgeRecord | null
-  /** Left by a server that was killed while it started or replaced Caddy. */
+  /** Other processes, left by a server that was killed while it started or replaced Caddy. */
   readonly others: readonly ProcessIdentity[]
 }
 
-/** @param user the user of Caddy; `null` for the server's user. Processes of other users are not trusted */
+/**
+ * Finds the running Caddy processes.
+ *
+ * @param user the user of Caddy; `null` for the server's user. Processes of other users are not trusted
+ */
 export async function findRunning(home: EdgeHome, user: OsUser | null): Promise<FoundEdges> {
   const uid = user?.uid ?? process.getuid?.()
   const known = await readRecord(home)
@@ -52,7 +56,7 @@ export async function findRunning(home: EdgeHome, user: OsUser | null): Promise<
 }
 
 export interface EdgeProcess extends ProcessIdentity {
-  /** Null when the server ended before it could write the record. */
+  /** The version of Caddy; null when the server ended before it could write the record. */
   readonly version: string | null
   readonly isRunning: boolean
 }

@@ -31,9 +31,9 @@ export function isUnanswered(error: unknown): boolean {
 }
 
 export interface DrainOptions {
-  /** Then the remaining requests are cut. */
+  /** After this time the remaining requests are cut. */
   readonly timeoutMs: number
-  /** Ends the waiting and cuts nothing. */
+  /** Ends the waiting early. The remaining requests continue. */
   readonly signal?: AbortSignal
 }
 
@@ -61,15 +61,16 @@ export interface Gateway {
    * folder.
    */
   probe(site: SiteEndpoint, path: string): Promise<number>
-  /** Stops answering for an app at once. Running requests get `timeoutMs`, by default no time. */
+  /** Stops answering for an app at once. Running requests get `timeoutMs` to finish, by default no time. */
   close(appId: string, options?: { readonly timeoutMs: number }): Promise<void>
   /** Resolves with the requests since the last call, also of apps that were closed since then. */
   takeTraffic(): Promise<AppTraffic[]>
   /**
-   * Reports an endpoint that refuses a connection, or a folder that cannot be read: once, until the upstream is routed
-   * again. Returns a function that removes the listener.
+   * Calls the listener when an endpoint of an upstream refuses a connection, or its folder cannot be read: once for
+   * each upstream and endpoint until it is routed again. Returns a function that removes the listener.
    */
   onRefused(listener: (refused: RefusedEndpoint) => void): () => void
+  /** Stops everything. Running requests get `timeoutMs` to finish. */
   stop(options: { readonly timeoutMs: number }): Promise<void>
 }
 
@@ -84,7 +85,7 @@ export interface ClientOptions {
   readonly call: Call
   readonly onRefused: Gateway['onRefused']
   readonly onUncertified: EdgeGateway['onUncertified']
-  /** At first the state of the gateway; calls update it. */
+  /** The desired state starts as the state of the gateway. Calls update it. */
   readonly desired: DesiredState
 }
 

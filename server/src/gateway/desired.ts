@@ -5,9 +5,9 @@ import { createHostNames, type HostNames } from './protocol/host-names.ts'
 export interface DesiredState {
   readonly apps: Map<string, OpenApp>
   readonly names: HostNames
-  /** By name; null for a certificate of an earlier server, whose content is unknown. */
+  /** Certificates by name; null for a certificate of an earlier server, whose content is unknown. */
   readonly certificates: Map<string, string | null>
-  /** By path; null for an answer of an earlier server. */
+  /** Answers by path; null for an answer of an earlier server. */
   readonly answers: Map<string, string | null>
 }
 

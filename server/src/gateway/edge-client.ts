@@ -22,14 +22,15 @@ export interface EdgeGateway {
   /** Answers with a text at a path below `/.well-known/`, on every host of the edge; null removes the answer. */
   answerAt(path: string, body: string | null): Promise<void>
   /**
-   * Reports that a visitor needs a certificate of a served name that has none: at most once in 10 s for each name. A
-   * wildcard stands for all names that it covers. Returns a function that removes the listener.
+   * Calls the listener when a visitor asks for the certificate of a served name that has none: at most once in 10 s for
+   * each name. A wildcard name stands for all names that it covers. Returns a function that removes the listener.
    */
   onUncertified(listener: (hostname: string) => void): () => void
+  /** Returns the names of all apps, including apps that are not open. */
   names(): readonly AppNames[]
-  /** Names with a certificate, also from an earlier server. */
+  /** Returns the names with a certificate, including certificates from an earlier server. */
   certificates(): readonly string[]
-  /** Paths with an answer, also from an earlier server. */
+  /** Returns the paths with an answer, including answers from an earlier server. */
   answers(): readonly string[]
 }
 

@@ -43,9 +43,11 @@ const tellMs = 3_000
 export interface LinkOptions {
   readonly home: GatewayHome
   readonly options: ProgramOptions
+  /** The user that the gateway runs as; `null` for the user of the server. */
   readonly runAs: RunAs | null
   /** A gateway refuses servers with an older epoch than it has seen. */
   readonly epoch: number
+  /** The time for a replaced gateway to finish its requests, in milliseconds. */
   readonly retireMs: number
   readonly log: Log
   /** The desired state. At first, a running gateway's state is added. */
@@ -60,8 +62,8 @@ export interface Link {
   readonly onRefused: Listeners<RefusedEndpoint>['add']
   readonly onUncertified: Listeners<string>['add']
   /**
-   * Starts the gateway when the call needs one, and repeats the call when the connection breaks. Rejects when another
-   * server has taken the gateway, and with code `GATEWAY_UNREACHABLE` after a minute without a gateway.
+   * Makes a call. Starts the gateway when the call needs one, and repeats the call when the connection breaks. Rejects
+   * when another server has taken the gateway, and with code `GATEWAY_UNREACHABLE` after a minute without a gateway.
    */
   readonly call: Call
   adopt(): Promise<void>
@@ -75,7 +77,7 @@ export function createLink(options: LinkOptions): Link {
   const refusals = createListeners<RefusedEndpoint>()
   const uncertified = createListeners<string>()
   const on: OnNotice = { refused: refusals.emit, uncertified: uncertified.emit }
-  /** A gateway is needed, or was found. */
+  /** True when a gateway is needed or was found. */
   let wanted = false
   let isFirst = true
   let ended: Error | null = null
@@ -273,18 +275,18 @@ function listening({ host, apps }: ProgramOptions) {
 
 /** A gateway that is silent for this time hangs and is killed, so that another can replace it. */
 const silentMs = 10_000
-/** For the end of a connection that this server has closed. */
+/** The time for a gateway to close a connection that this server has closed. */
 const closeMs = 1_000
 
-/** The connection broke. The call may be repeated on another. */
+/** The error code of calls whose connection broke. They may be repeated on another connection. */
 export const connectionLost = 'GATEWAY_CONNECTION_LOST'
-/** This server no longer leads the gateway. */
+/** The error code for servers that no longer lead the gateway. */
 const gatewayDismissed = 'GATEWAY_DISMISSED'
 
 export interface Connection {
   readonly welcome: Welcome
   readonly call: PendingCalls<never>['call']
-  /** Rejects when the successor did not start. */
+  /** Asks the gateway to start its successor. Rejects when the successor did not start. */
   replace(request: Omit<Replace, 'type' | 'id'>): Promise<void>
   readonly watch: Pick<Watch, 'silentForMs' | 'silentOthers'>
   /** Resolves with the reason when the connection has ended. */
@@ -305,9 +307,9 @@ export interface ConnectOptions {
 }
 
 /**
- * Resolves with null without a gateway. Rejects when the gateway follows another server, or when another user could be
- * listening in its place. A gateway that does not answer, now or later, is killed with its workers, and the connection
- * ends.
+ * Connects to the gateway; resolves with null when there is no gateway. Rejects when the gateway follows another
+ * server, or when another user could be listening in its place. A gateway that does not answer, now or later, is killed
+ * with its workers, and the connection ends.
  */
 export async function connect(home: GatewayHome, { epoch, on, user, log }: ConnectOptions): Promise<Connection | null> {
   if (!(await isPrivateDirectory(dirname(home.socket), user))) return null
@@ -387,7 +389,7 @@ export async function connect(home: GatewayHome, { epoch, on, user, log }: Conne
   }
 }
 
-/** Resolves with null when nobody listens. */
+/** Connects to a Unix socket; resolves with null when nobody listens there. */
 async function dial(path: string): Promise<Socket | null> {
   const socket = connectSocket(path)
   try {
@@ -404,7 +406,7 @@ function endpointIn({ appId, deploymentId, endpoint }: RefusedEndpoint): Refused
   return { appId, deploymentId, endpoint }
 }
 
-/** The ids of calls start at one. */
+/** Zero is free, because the ids of calls start at one. */
 const replaceId = 0
 
 const retryMs = 200

@@ -15,7 +15,7 @@ import { gatewayHome } from './place.ts'
 
 const record = z.object({
   pid: z.int().positive(),
-  /** From /proc. Start time and pid together identify the process. */
+  /** The start time of the process, as in /proc. It identifies the process together with the pid. */
   startTime: z.string(),
   /** `startTime` counts from this boot; null where the system has none. */
   boot: z.string().nullable(),

@@ -34,7 +34,7 @@ export interface StartedGateway {
   readonly runAs: RunAs | null
 }
 
-/** Counts the apps' traffic from then on. */
+/** Connects to the gateway as the leader of an epoch, and counts the traffic of the apps from then on. */
 export async function startGateway(parts: GatewayParts): Promise<StartedGateway> {
   const { config, directory, stack, logger, epoch, countTraffic } = parts
   const runAs = await prepareUser(parts)

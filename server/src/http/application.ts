@@ -52,7 +52,7 @@ export interface Application {
   mount(api: Api): void
   /** Sets the check behind `/readyz`. Its reason is shown to everybody. */
   setReadiness(check: ReadinessCheck): void
-  /** Adds to the `problems` in the answer of `/readyz`. */
+  /** Adds a source of the `problems` in the answer of `/readyz`. */
   addProblems(problems: KnownProblems): void
   readonly edge: EdgeListener
 }
@@ -189,7 +189,7 @@ function mountApi(
   }
 }
 
-/** Never rejects. */
+/** Connects a client to its run. Never rejects. */
 export type ConnectRun = (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<void>
 
 /** The only request that is taken out of HTTP. All other requests are answered as plain HTTP. */

@@ -8,6 +8,7 @@ import type { OperationsState } from './operations.ts'
 import type { Principal } from './principal.ts'
 
 export interface KeyAccess {
+  /** Resolves to the principal of an `Authorization` header, or to `undefined` for a key that is not valid. */
   readonly authenticate: (authorization: string) => Promise<Principal | undefined>
   readonly countRequest: CountRequest
 }
@@ -40,7 +41,7 @@ export interface RateLimit {
   readonly remaining: number
   /** The end of the window in Unix seconds. */
   readonly reset: number
-  /** Whole seconds; undefined unless this request exceeds the limit. */
+  /** Whole seconds until the window ends; undefined unless this request exceeds the limit. */
   readonly retryAfter: number | undefined
 }
 

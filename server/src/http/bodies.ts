@@ -41,7 +41,7 @@ export function jsonBody(): Middleware {
 export interface BodyWatch {
   readonly idleTimeoutMs: number
   readonly onBytes?: (count: number) => void
-  /** Gets the problem in words when the body will never be complete. */
+  /** Called with the problem in words when the body will never be complete. */
   readonly fail: (problem: string) => void
 }
 

@@ -33,7 +33,7 @@ export interface Call<Name extends OperationName> {
 
 export interface RequestFacts {
   readonly id: string
-  /** Behind trusted proxies, the address that they report. */
+  /** The client's address. Behind trusted proxies, the address that they report. */
   readonly address: string
   readonly message: IncomingMessage
   /** Aborts when the client disconnects before the answer is complete. */
@@ -61,7 +61,7 @@ type Result<Name extends OperationName> = Routes[Name] extends { text: true }
     ? Page<ResponseBody<Name>>
     : ResponseBody<Name>
 
-/** The result is stripped to the declared response. */
+/** One handler for each operation. Its result is stripped to the declared response. */
 export type Handlers<Name extends OperationName = OperationName> = {
   readonly [N in Name]: (call: Call<N>) => Promise<Result<N>>
 }
@@ -76,13 +76,13 @@ export interface AuditEntry {
     readonly id: string | null
     readonly name: string | null
   }
-  /** `null` for the command line. */
+  /** The client's network address; `null` for the command line. */
   readonly address: string | null
   readonly requestId: string | null
   readonly operation: string
   readonly projectId: string | null
   readonly resourceId: string | null
-  /** Nothing secret. */
+  /** Facts that are not in the other fields; nothing secret. */
   readonly details?: Readonly<Record<string, unknown>>
 }
 

@@ -49,7 +49,7 @@ export function clientHost(request: IncomingMessage, isTrustedProxy: IsTrustedPr
   return forwardedHeader(request, 'x-forwarded-host', isTrustedProxy) ?? request.headers.host ?? ''
 }
 
-/** Such as `https://fairlead.example.com`. */
+/** Returns the address by which the client has reached the server, such as `https://fairlead.example.com`. */
 export function clientOrigin(request: IncomingMessage, isTrustedProxy: IsTrustedProxy): string {
   const host = clientHost(request, isTrustedProxy)
   // A client can send anything.
@@ -57,7 +57,9 @@ export function clientOrigin(request: IncomingMessage, isTrustedProxy: IsTrusted
   return `${isSecure(request, isTrustedProxy) ? 'https' : 'http'}://${safe}`
 }
 
-/** Limits count by an IPv4 address, or by the /64 of an IPv6 address, which one site usually has. */
+/**
+ * Returns the unit that limits count by: an IPv4 address, or the /64 of an IPv6 address, which one site usually has.
+ */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = (address.split('%')[0] ?? '').split('::')

@@ -31,7 +31,8 @@ interface Peer {
  * Limits the connections of a server to `most`. One peer gets at most half, so that it cannot shut out others. Trusted
  * proxies stand for many clients and may use all. A connection from the edge counts for its client from the start of
  * its request. When a peer with a full share connects once more, it loses its oldest idle connection, or else its
- * oldest connection that is still sending a request; so a client that shares an address with a flood is still served.
+ * oldest connection that is still sending a request. So a client that shares an address with a flood is still served.
+ *
  * Connections also end when their headers take too long or after a pause between requests (both by Node), and when the
  * client stops reading its answer.
  */
@@ -141,7 +142,9 @@ export function unreadBodies(): Middleware {
   }
 }
 
-/** For each waiting request of a connection, Node makes objects in one turn. */
+/**
+ * The most requests of a connection that may wait for earlier answers. Node makes objects for each of them in one turn.
+ */
 const mostWaiting = 100
 
 /**

@@ -137,6 +137,7 @@ export type DashboardHandlers = {
 }
 
 export interface Dashboard {
+  /** Resolves to the session to which a cookie and the second secret belong, or to `undefined`. */
   readonly authenticate: (tokens: SessionTokens) => Promise<SignedIn | undefined>
   /** Counts a request against the limit of the account's sessions. */
   readonly countRequest: CountRequest

@@ -9,7 +9,7 @@ import type { Metrics } from '../platform/metrics.ts'
 import type { State } from '../platform/state.ts'
 
 const readinessTimeoutMs = 5_000
-/** Without a renewal for this time, there is no leader. */
+/** There is no leader when the leadership was not renewed for this time. */
 const leaderless = '10 seconds'
 
 /** Returns the check for `/readyz`, which gives the reason why the server cannot work, without internal details. */

@@ -16,12 +16,12 @@ export interface Claim extends KeyId {
   readonly fingerprint: string
 }
 
-/** Creations and actions that answer with JSON. */
+/** True for operations that accept an `Idempotency-Key`: creations and actions that answer with JSON. */
 export function takesIdempotencyKey(operation: Pick<Operation, 'method' | 'upload' | 'waits' | 'text'>): boolean {
   return operation.method === 'POST' && !operation.upload && !operation.waits && !operation.text
 }
 
-/** Returns `undefined` without the header. Throws `invalid_request` for a malformed header. */
+/** Returns the claim of a request; `undefined` without the header. Throws `invalid_request` for a malformed header. */
 export function claimOf(
   operation: Operation,
   request: {
@@ -95,6 +95,7 @@ export function createIdempotency({ secrets }: { readonly secrets: SecretBox }):
   }
 }
 
+/** Answers are stored for this time, for repetitions of their requests. */
 const keptHours = 24
 
 interface KeyId {
@@ -131,7 +132,10 @@ async function storeAnswer(transaction: Transaction, id: KeyId, answer: Buffer):
     .execute()
 }
 
-/** Throws without an answer: key and answer are written in one transaction. */
+/**
+ * Returns the answer that was stored under a key. Throws when there is no answer, because key and answer are written in
+ * one transaction.
+ */
 async function storedAnswer(transaction: Transaction, id: KeyId): Promise<Buffer> {
   const { answer } = await transaction
     .withTables<IdempotencyTables>()

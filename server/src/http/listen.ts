@@ -6,7 +6,7 @@ import type { Takeover } from '../platform/handover.ts'
 import { isFairlead, listenError } from '../platform/ports.ts'
 import { descriptorLimit } from '../platform/processes.ts'
 
-/** Leaves enough descriptors for the database, files and commands. */
+/** Returns the most client connections that leave enough descriptors for the database, files and commands. */
 export const mostConnections = (): number => Math.floor(descriptorLimit() / 2)
 
 interface Listening {

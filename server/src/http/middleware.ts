@@ -68,7 +68,9 @@ function answerWith(ctx: Context, error: ApiError): void {
   answerJson(ctx, error.toBody())
 }
 
-/** By default, an answer is not a page, cannot be embedded by other sites, and is not cached. */
+/**
+ * Headers of every answer. By default, an answer is not a page, cannot be embedded by other sites, and is not cached.
+ */
 export const apiHeaders = {
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
   'X-Content-Type-Options': 'nosniff',

@@ -56,14 +56,16 @@ interface OperationDependencies {
   readonly findProject: (principal: Principal, projectId: string) => Promise<TenantProject | undefined>
   /** Keeps a project from being deleted until the transaction ends; false when its deletion has begun. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
-  /** For tests: an undeclared field in an answer is an error. */
+  /** True, in tests, when an undeclared field in an answer is an error. Otherwise the field is removed. */
   readonly strict: boolean
   readonly audit: Audit
+  /** Throws while nothing can be written, because the disk is full. */
   readonly assertWritable: () => Promise<void>
 }
 
 interface RequestState {
   principal: Principal
+  /** Authenticates again; resolves to `undefined` when the key or session is no longer valid. */
   authenticateAgain: () => Promise<Principal | undefined>
   requestId: string
   address: string
@@ -140,7 +142,7 @@ async function handleOperation(
   sendAnswer(ctx, answer)
 }
 
-/** Throws `invalid_request`. */
+/** Validates query and body. Throws `invalid_request`. */
 function parseInput(ctx: RouterContext<RequestState>, operation: Operation): Pick<AnyCall, 'page' | 'query' | 'body'> {
   const page = operation.list && pageRequest(parseQuery(pageQuery, queryOf(ctx)) as z.output<typeof pageQuery>)
   const query = operation.query && parseQuery(operation.query, queryOf(ctx))
@@ -148,7 +150,7 @@ function parseInput(ctx: RouterContext<RequestState>, operation: Operation): Pic
   return { page, query, body }
 }
 
-/** Throws `not_found`. */
+/** Resolves to the project of the path, if the path has a project. Throws `not_found`. */
 async function projectOf(
   ctx: RouterContext<RequestState>,
   findProject: OperationDependencies['findProject'],

@@ -5,16 +5,16 @@ import type { WorkflowRun } from '../contract/trust.ts'
 /** An API key of an account, or a signed-in user. */
 export interface Principal {
   readonly accountId: string
-  /** Of the key or the session. */
+  /** The id of the key or the session. */
   readonly credentialId: string
   /** The name of the key, or the user's e-mail address. */
   readonly actor: { readonly type: 'key' | 'user'; readonly id: string; readonly name: string }
   readonly scopes: ReadonlySet<Scope>
-  /** `null` for all projects of the account. */
+  /** The projects that a key is bound to; `null` for all projects of the account. */
   readonly projectIds: ReadonlySet<string> | null
-  /** `null` for keys without a workflow run, and for users. */
+  /** The workflow run that the key was made for; `null` for all other keys and for users. */
   readonly workflow: WorkflowRun | null
-  /** Keys and sessions of an account are counted separately. */
+  /** The rate limit of the account. Keys and sessions of an account are counted separately. */
   readonly requestsPerHour: number
 }
 

@@ -13,8 +13,8 @@ export interface Retirement {
    */
   retire(deadlineMs: number): Promise<void>
   /**
-   * Stops accepting, and gives requests `requestsMs`, and transfers with progress `transfersMs`. Resolves when the last
-   * connection has ended. Does nothing for a server that does not listen.
+   * Stops accepting. Gives requests `requestsMs` to finish, and uploads and downloads with progress `transfersMs`.
+   * Resolves when the last connection has ended. Does nothing for a server that does not listen.
    */
   finish(limits: { readonly requestsMs: number; readonly transfersMs: number }): Promise<void>
 }

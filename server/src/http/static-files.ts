@@ -51,7 +51,7 @@ export async function dashboardFiles(directory: string): Promise<Middleware> {
 /** A worker uses its script's policy, which is the same for all files. */
 const workerPolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'"
 
-/** Allows scripts inside a page by their hashes. */
+/** Returns the sources of a content security policy that allow the scripts inside a page, by their hashes. */
 function inlineHashes(page: string): string {
   const scripts = [...page.matchAll(/<script>(.*?)<\/script>/gs)].map(([, script = '']) => script)
   return scripts.map((script) => `'sha256-${createHash('sha256').update(script).digest('base64')}'`).join(' ')

@@ -3,7 +3,7 @@ import { type FieldProblem, invalidRequest } from '../contract/errors.ts'
 
 const maxProblems = 20
 
-/** Throws an `invalid_request` that names every wrong field by its path. */
+/** Parses a request body. Throws an `invalid_request` that names every wrong field by its path. */
 export function parseBody(schema: z.ZodType, body: unknown): unknown {
   const parsed = schema.safeParse(body)
   const found = parsed.success ? [] : parsed.error.issues.map(problemOf)
@@ -57,7 +57,7 @@ export function queryOf({ querystring }: { readonly querystring: string }): Quer
   return Object.fromEntries(found)
 }
 
-/** Refuses repeated parameters. Throws `invalid_request`. */
+/** Parses query parameters. Throws `invalid_request`, also for a repeated parameter. */
 export function parseQuery(schema: z.ZodObject, query: Query): unknown {
   const repeated = Object.keys(schema.shape).filter((name) => Array.isArray(query[name]))
   const [first, ...others] = repeated.map((field) => ({ field, message: 'must be given once' }))

@@ -35,12 +35,12 @@ const steppedMs = 1_000
  * until the network sets it.
  */
 const earliest = Date.parse('2026-01-01T00:00:00Z')
-/** A log can grow faster than it is trimmed. */
+/** At most this many times one check trims a log that grows faster than it is trimmed. */
 const mostRounds = 5
 
 const empty: LogState = { start: 0, last: { end: 0, at: 0, isExact: false }, count: 0 }
 
-/** Returns `null` when the log has no marks. */
+/** Reads the marks of a log. Returns `null` when the log has no marks. */
 export async function loadState(path: string): Promise<LogState | null> {
   const ends = await readEnds(path)
   return ends === null ? null : { start: ends.first.end, last: ends.last, count: ends.count }
@@ -111,7 +111,7 @@ async function mark(
   return sizeOf(grown) > cap.mostBytes ? trim(path, grown, cap) : grown
 }
 
-/** Times never decrease, except after a mark from a clock that was ahead. */
+/** Returns the time of lines after a mark. Times never decrease, except after a mark from a clock that was ahead. */
 function timeAfter(last: Mark, { mtimeMs }: Pick<Stats, 'mtimeMs'>): number {
   const at = Math.min(mtimeMs, Date.now())
   return isAhead(last) ? at : Math.max(last.at, at)

@@ -12,6 +12,7 @@ export interface LogName {
   readonly appId: string
   readonly deploymentId: string
   readonly stream: LogStream
+  /** The instance that writes a log of the app, such as `worker.2`; by default `web.1`. */
   readonly process?: string | undefined
 }
 
@@ -58,7 +59,7 @@ export interface LogStore {
   list(): Promise<readonly { readonly appId: string; readonly deploymentIds: readonly string[] }[]>
 }
 
-/** For the log of a build, and of each instance. */
+/** The most disk space for the log of a build, and for the log of each instance. */
 const mostLogBytes = 16 * 1024 * 1024
 
 /**

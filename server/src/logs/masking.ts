@@ -16,14 +16,15 @@ export interface Masker {
    * searched, too.
    */
   readonly reach: number
-  /** Returns positions in order, without overlaps. */
+  /** Returns the positions of secrets, in order and without overlaps. */
   find(text: Buffer): readonly Range[]
+  /** Replaces each secret by `***`. */
   mask(text: string): string
 }
 
 export const createMasker = (values: readonly string[]): Masker => atOnce(maskerSteps(values))
 
-/** Lets other work run in between, because many values take a hundred milliseconds. */
+/** Like `createMasker`, but lets other work run in between, because many values take a hundred milliseconds. */
 export async function createMaskerInTurns(values: readonly string[]): Promise<Masker> {
   const steps = maskerSteps(values)
   for (;;) {
@@ -83,7 +84,7 @@ function* maskerSteps(values: readonly string[]): Generator<void, Masker> {
   }
 }
 
-/** Puts `***` in place of every range that overlaps the part. */
+/** Returns a part of a text, with `***` in place of every range that overlaps it. */
 export function maskRanges(text: Buffer, ranges: readonly Range[], part: Range): string {
   let masked = ''
   let at = part.from
@@ -155,7 +156,7 @@ const longest = (patterns: readonly Pattern[]): number =>
 
 // Decoders of a log's bytes, whose results are searched for secrets in plain text.
 
-/** The start and the end of each decoded byte in the original text. */
+/** A decoded text, with the start and the end of each of its bytes in the original text. */
 interface Decoded {
   readonly bytes: Buffer
   readonly starts: Uint32Array

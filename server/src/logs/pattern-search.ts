@@ -1,4 +1,4 @@
-/** A text in bytes, as Latin-1. */
+/** A text to find, in bytes as Latin-1. */
 export interface Pattern {
   readonly text: string
   /** The number of neighbouring characters that also belong to the pattern. */
@@ -6,14 +6,14 @@ export interface Pattern {
   readonly after: 0 | 1
 }
 
-/** In bytes; `to` is exclusive. */
+/** A part of a text in bytes; `to` is exclusive. */
 export interface Range {
   readonly from: number
   readonly to: number
 }
 
 export interface Finder {
-  /** Returns matches in order, without overlaps. */
+  /** Returns the parts of a text that match patterns, in order and without overlaps. */
   all(bytes: Buffer): Range[]
   /** Returns the length of the longest pattern that begins with `head` and continues at `at`; 0 for no pattern. */
   continuing(head: Buffer, bytes: Buffer, at: number): number
@@ -32,7 +32,7 @@ export const createFinder = (given: readonly Pattern[]): Finder => atOnce(finder
 /** The states between two pauses: some milliseconds. */
 const statesAtOnce = 10_000
 
-/** Pauses for other work, because a large finder takes a hundred milliseconds. */
+/** Creates finders with pauses for other work, because a large finder takes a hundred milliseconds. */
 export function* findersSteps(given: readonly Pattern[]): Generator<void, Finder> {
   const known = new Map(given.map((pattern) => [pattern.text, pattern]))
   const patterns = [...known.values()]
@@ -144,7 +144,7 @@ function byDepth(depths: Uint16Array): Int32Array {
 }
 
 interface Edges {
-  /** Returns 0 for no state. */
+  /** Returns the state that a byte leads to; 0 for no state. */
   get(state: number, byte: number): number
   set(state: number, byte: number, to: number): void
 }

@@ -91,7 +91,7 @@ export function readLines(
 
 interface Line {
   readonly from: number
-  /** Without the line feed. */
+  /** The end of the text, without the line feed. */
   readonly to: number
   readonly end: number
 }
@@ -117,12 +117,12 @@ function split(
   return { lines: [...lines, { from: start, to, end: to }], next: to }
 }
 
-/** In bytes. Longer lines are cut. */
+/** The longest line in bytes. Longer lines are cut when they are read. */
 export const longestLine = 4 * 1024
 
 const carriageReturn = 0x0d
 
-/** Masks secrets, cuts at 4 KB between characters, and replaces control characters. */
+/** Returns a line with its secrets masked, cut at 4 KB between characters, and with control characters replaced. */
 function lineText(bytes: Buffer, secrets: readonly Range[], line: Range): string {
   const { from } = line
   const to = line.to > from && bytes[line.to - 1] === carriageReturn ? line.to - 1 : line.to
@@ -171,7 +171,7 @@ export async function openLog(path: string): Promise<FileHandle> {
   }
 }
 
-/** Returns `none` when there is no plain file. */
+/** Calls `use` with the open log. Returns `none` when there is no plain file. */
 async function withLog<Result>(
   path: string,
   none: Result,
@@ -186,7 +186,7 @@ async function withLog<Result>(
   }
 }
 
-/** Returns fewer bytes at the end of the file. */
+/** Reads the bytes from one position to another; fewer bytes at the end of the file. */
 async function readAt(file: FileHandle, from: number, to: number): Promise<Buffer> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.max(0, to - from)), 0, Math.max(0, to - from), from)
   return buffer.subarray(0, bytesRead)

@@ -10,8 +10,8 @@ export interface Recorder {
   /** Notes new lines, so that every line up to `end` has its time if it is known. Never rejects. */
   look(path: string): Promise<LogExtent>
   /**
-   * Notes the times of new lines only if this process records the log: two recorders would damage each other's marks.
-   * Never rejects.
+   * Returns the readable extent of a log. Notes the times of new lines only if this process records the log, because
+   * two recorders would damage each other's marks. Never rejects.
    */
   extent(path: string): Promise<LogExtent>
   /** Checks a log several times a second while it grows, until `ended` settles, and once more then. */
@@ -100,15 +100,15 @@ export interface GrowthWatch {
 /** A log is quiet after this many checks without growth. */
 const quietLooks = 4
 /**
- * Ticks between checks of a quiet log that the system cannot watch; and of one that it watches, in case it missed a
- * write.
+ * The ticks between two checks of a quiet log: of a log that the system cannot watch, and of a log that it watches,
+ * because it may miss a write.
  */
 const unwatchedTicks = 4
 const watchedTicks = 240
 
 /** @param look checks the log, and resolves to true when it has grown */
 export function createGrowthWatch(path: string, look: () => Promise<boolean>): GrowthWatch {
-  /** Since the log grew, or, for a quiet log, since its last check. */
+  /** The ticks since the log grew; for a quiet log, since its last check. */
   let ticks = 0
   let isLooking = false
   let isClosed = false
@@ -155,7 +155,10 @@ export function createGrowthWatch(path: string, look: () => Promise<boolean>): G
   }
 }
 
-/** Returns `null` when the system cannot watch the file, or has reached its limit of watches. */
+/**
+ * Calls `changed` when the file is written to. Returns `null` when the system cannot watch the file, or has reached its
+ * limit of watches.
+ */
 function watchFile(path: string, changed: () => void): FSWatcher | null {
   try {
     return watch(path, { persistent: false }, changed).on('error', () => undefined)

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises'
 
-/**
+/*
  * The times of a log's lines. Beside `runtime.log`, the file `runtime.times` is a list of marks. A mark is two
  * little-endian doubles: a size of the log, and the time when it grew to this size, in milliseconds of Unix time. The
  * time is negative when the log may have reached this size earlier. The first mark is the start of the readable part.

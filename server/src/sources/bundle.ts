@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { ObjectFormat } from './git-cache.ts'
 import { branchProblem } from './git-url.ts'
 
-/**
+/*
  * A bundle (gitformat-bundle(5)) is a short header with the names of its heads, followed by a pack (gitformat-pack(5)).
  * We parse the header ourselves, because git would accept any number of heads, and commits that are missing.
  */

@@ -13,6 +13,7 @@ export interface PinnedSubmodule extends Submodule {
 }
 
 export interface CheckOutOptions {
+  /** The user that git runs as; `null` for the server's user. */
   readonly user: OsUser | null
   /** The limit for all files of a commit together. */
   readonly mostBytes: number
@@ -20,6 +21,7 @@ export interface CheckOutOptions {
 
 interface CheckedOut {
   readonly submodules: readonly PinnedSubmodule[]
+  /** The information in the commit; null when it could not be read. */
   readonly info: CommitInfo | null
 }
 
@@ -65,7 +67,7 @@ function splitAtEmpty(
   onEmpty: () => void,
 ): (chunk: Buffer) => void {
   let isAfter = false
-  /** The first entry may be the empty one. */
+  /** The beginning counts as the end of an entry, because the first entry may be empty. */
   let last = 0
   return (chunk) => {
     if (isAfter) return after(chunk)
@@ -164,6 +166,7 @@ const damaged = (): SourceError =>
 export interface CommitInfo {
   readonly message: string
   readonly author: string
+  /** The time of the commit, in ISO 8601 with its time zone. */
   readonly at: string
 }
 

@@ -2,7 +2,7 @@ import type { GitResult } from './git.ts'
 import type { GitSource } from './git-url.ts'
 import { SourceError } from './source-error.ts'
 
-/**
+/*
  * Git's messages are read here but never passed on: they quote unreadable files, and anything that the remote sends.
  * Owners see only the sentences in this file.
  */
@@ -13,7 +13,7 @@ const redirected = /redirect|error: 30\d/i
 
 const otherHostKey = /Host key verification failed|HOST IDENTIFICATION HAS CHANGED/i
 
-/** The first match counts. */
+/** The reasons why git cannot reach a repository, each with a clause for the message. The first match counts. */
 const obstacles: readonly (readonly [RegExp, string])[] = [
   [
     /Could not resolve host(name)?|Name or service not known|Temporary failure in name resolution/i,
@@ -37,7 +37,7 @@ const obstacles: readonly (readonly [RegExp, string])[] = [
   [/Failed to connect|Couldn't connect|unable to access|Could not read from remote/i, 'its host cannot be reached'],
 ]
 
-/** The content of the objects is never quoted. */
+/** Faults in received data. The content of objects is never quoted. */
 const broken =
   /missing|corrupt|bad (tree|object|config|signature|ref|pack)|fsck|index-pack failed|invalid (object|index-pack|path|sha1)|did not receive expected|unresolved deltas|inflate|nonexistent|broken|unable to read|protocol error|bad line length/i
 /** Git's messages when it exceeds the limits in `GitOptions`. */
@@ -115,7 +115,7 @@ const unreadableOrDamaged = ({ url }: GitSource): SourceError =>
       'them: run chmod -R go+rX in its git folder. Otherwise they are damaged: run git fsck in it.',
   )
 
-/** The faults of git-fsck(1), by their names. */
+/** The faults for which git-fsck(1) refuses objects, by their names there. */
 const faults: Readonly<Record<string, string>> = {
   hasDot: 'a file or folder named “.”',
   hasDotdot: 'a file or folder named “..”',

@@ -31,7 +31,7 @@ export interface CachedRemote {
 export type ObjectFormat = 'sha1' | 'sha256'
 
 export interface PackContent {
-  /** A path. The pack is copied. */
+  /** The path of the pack, which is copied. */
   readonly pack: string
   /** The commit, whose parents need not be in the pack. */
   readonly commit: string
@@ -90,7 +90,10 @@ export async function gitCacheFolders(directory: string): Promise<string[]> {
   return (await Promise.all((await inside(directory)).map(inside))).flat()
 }
 
-/** False for a repository of another user, with too many packs, or with half a pack from a killed server. */
+/**
+ * False for a repository that is missing, was made by another user, has too many packs, or has half a pack from a
+ * killed server.
+ */
 async function isUsable(path: string, user: OsUser | null): Promise<boolean> {
   const head = await lstat(join(path, 'HEAD')).catch(() => null)
   if (head === null || (user !== null && head.uid !== user.uid)) return false

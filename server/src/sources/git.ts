@@ -28,14 +28,14 @@ export interface GitRun {
   readonly remote?: RemoteAccess
   /** Receives standard output instead of the result; git ends when it throws. */
   readonly onOutput?: (chunk: Buffer) => void
-  /** Standard input, written once it is available. */
+  /** The text for standard input, written once it is available. */
   readonly input?: Promise<string>
 }
 
 export interface RemoteAccess {
   readonly pin: Pin | undefined
   readonly credentials: Credentials | undefined
-  /** A repository on this machine, which needs no network. */
+  /** Set for a repository on this machine, which needs no network. */
   readonly opened: OpenedRepository | null
   readonly ssh: SshRemote | null
 }
@@ -50,6 +50,7 @@ export interface SshRemote {
 
 export interface Credentials {
   readonly origin: string
+  /** A token, or `user:password`. */
   readonly token: string
 }
 
@@ -65,7 +66,9 @@ export interface GitOptions {
   readonly confined: Confined
   /** The operator's settings, such as a proxy or a certificate bundle. */
   readonly environment: Readonly<Record<string, string>>
+  /** The socket of the operator's ssh agent; null without an agent. */
   readonly sshAgent: string | null
+  /** The size limit of files that git writes, in bytes. */
   readonly mostFileBytes: number
 }
 

@@ -6,11 +6,11 @@ import type { GitSource } from './git-url.ts'
 
 /** Says which repositories on this machine a deployment may read. */
 export interface FileRule {
-  /** For the operator's account in local mode: everything outside the data directory. */
+  /** True for the operator's account in local mode: it may read everything outside the data directory. */
   readonly everywhere: boolean
   /** Every account may deploy repositories in these folders. */
   readonly below: readonly string[]
-  /** Never read, by any path. */
+  /** Nothing in this folder is ever read, by any path. */
   readonly dataDirectory: string
 }
 

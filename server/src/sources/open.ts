@@ -10,7 +10,7 @@ export interface SourcesParts {
   readonly directory: string
   readonly confined: Confined
   readonly environment: Readonly<Record<string, string>>
-  /** The agent of the user who runs the server. */
+  /** The socket of the ssh agent of the user who runs the server; null without an agent. */
   readonly sshAgent: string | null
   readonly mostSourceBytes: number
   readonly caches: Pick<Caches, 'use'>

@@ -36,7 +36,7 @@ export interface Sources {
   fetch(request: FetchRequest, signal: AbortSignal): Promise<FetchedSource>
   /** Writes the files of an uploaded source into the request's directory, like `fetch`. */
   fetchUploaded(request: UploadRequest, signal: AbortSignal): Promise<CommitInfo | null>
-  /** Returns the bytes of a project's caches. Stops counting above `enough`. */
+  /** Returns the bytes of a project's caches. Stops counting above `enough` and returns the number so far. */
   cacheSize(projectId: string, enough?: number): Promise<number>
   removeProject(projectId: string): Promise<void>
 }
@@ -82,7 +82,7 @@ export interface FetchedSource {
   readonly info: CommitInfo | null
 }
 
-/** A repository with more is a mistake or an attack. */
+/** Limits on submodules: a repository with more is a mistake or an attack. */
 const deepest = 8
 const mostSubmodules = 100
 
@@ -176,8 +176,8 @@ async function fetchTree(context: FetchContext, remote: Remote, tree: Tree): Pro
 }
 
 /**
- * Repeats `work` with an empty cache if the first attempt failed and the remote still answers. Git prints the same
- * message for a damaged cache and a damaged remote.
+ * Runs `work` with a cache. Repeats it with an empty cache if the first attempt failed and the remote still answers.
+ * Git prints the same message for a damaged cache and a damaged remote.
  */
 async function withEmptyAfterDamage<T>(
   folder: CacheFolder,
@@ -216,7 +216,7 @@ async function fetchDefaultBranch(
 const noFiles = (files: FileRule): FileRule => ({ ...files, everywhere: false, below: [] })
 
 interface Parent extends Pick<Remote, 'credentialsFor'> {
-  /** Null for an uploaded source. */
+  /** The address of the parent; null for an uploaded source. */
   readonly url: string | null
 }
 

@@ -11,8 +11,8 @@ export interface HostKeys {
   /** Resolves to the key's type and its base64 text; null for an unknown host. */
   keyOf(host: string): Promise<string | null>
   /**
-   * Resolves to false when another key was stored in between. Rejects with a `SourceError` when the app knows too many
-   * hosts.
+   * Stores the key of a new host. Resolves to false when another key was stored in between. Rejects with a
+   * `SourceError` when the app knows too many hosts.
    */
   keep(host: string, key: string): Promise<boolean>
 }
@@ -103,7 +103,7 @@ async function keyIn(path: string): Promise<string | null> {
   }
 }
 
-/**
+/*
  * The protocol between ssh and its agent (draft-ietf-sshm-ssh-agent). A message has its length in four bytes, its type
  * in one byte, and its content. A string (RFC 4251) has its length in four bytes.
  */
@@ -141,7 +141,7 @@ function answerTo(message: Buffer, key: DeployKey): Buffer {
   return Buffer.of(types.failure)
 }
 
-/** Returns undefined when the message ends too early. */
+/** Reads a string of the ssh protocol; undefined when the message ends too early. */
 function stringAt(message: Buffer, at: number): { readonly bytes: Buffer; readonly end: number } | undefined {
   if (message.length < at + 4) return undefined
   const end = at + 4 + message.readUInt32BE(at)
@@ -149,9 +149,9 @@ function stringAt(message: Buffer, at: number): { readonly bytes: Buffer; readon
 }
 
 export interface DeployKey {
-  /** PKCS#8 in PEM. */
+  /** The private part, as PKCS#8 in PEM. */
   readonly privateKey: string
-  /** As in `authorized_keys`, without a comment. */
+  /** The public part in the form of `authorized_keys`, without a comment. */
   readonly publicKey: string
 }
 

@@ -1,9 +1,10 @@
 import { SourceError } from './source-error.ts'
 
-/** A commit with more is not an app, or attacks the disk. */
+/** Limits on the files of a commit. A commit with more is not an app, or attacks the disk. */
 const mostEntries = 200_000
 const deepest = 100
 const longestPath = 2_000
+/** The smallest space of an entry on the disk, in bytes. */
 const entryBytes = 4_096
 
 /** The results of a commit's listing, without its size. */

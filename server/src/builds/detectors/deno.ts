@@ -19,7 +19,7 @@ const isForDeno = (code: string): boolean =>
 /** Browsers support imports by URL, too. */
 const importsAddresses = (code: string): boolean => /\bfrom\s+["']https:\/\/(?:deno\.land|jsr\.io|esm\.sh)\//.test(code)
 
-/** In order of precedence. */
+/** The tasks that start an app in production, in order of precedence. */
 const startTasks = ['start', 'serve', 'preview']
 
 /** Packages are stored in the release, so that it can restart without the registry. */

@@ -8,16 +8,16 @@ import type { SourceTree } from '../tree.ts'
 /** To add a language, add a detector to the list. */
 export interface Detector {
   readonly name: string
-  /** Completes the failure `not_recognised`. */
+  /** The signs of such an app, in words for the failure `not_recognised`. */
   readonly recognises: string
   /** `detect` reads the text of these files; a `*` stands for any part of a name. */
   readonly files: readonly string[]
-  /** For its commands, unless a detection names fewer. */
+  /** The programs that the detector's commands need, unless a detection names fewer. */
   readonly tools: readonly Tool[]
   /** These variables name cache folders for build commands. */
   readonly caches: NonNullable<Command['caches']>
   readonly makesSites?: true
-  /** Depend on the limits of a build and an app. */
+  /** Variables that depend on the limits of a build and an app. */
   readonly settings?: Command['settings']
   /** Reads the tree. Null for other apps; a failure ends the plan, in every detector. */
   detect(source: DetectorSource): Result<Detection> | null
@@ -27,9 +27,9 @@ export interface Tool {
   readonly program: string
   readonly missing: PlanFailure
   readonly packages?: string
-  /** An additional version of a program, which few apps request, so it may be absent. */
+  /** True for an additional version of a program, which may be absent because few apps request it. */
   readonly isExtra?: true
-  /** Prints the version, which is the first group of the pattern. */
+  /** The arguments print the version, which is the first group of the pattern. */
   readonly version?: { readonly args: readonly string[]; readonly pattern: RegExp }
   /** The arguments succeed if the program is complete for builds; otherwise `part` is missing. */
   readonly whole?: { readonly args: readonly string[]; readonly part: string }
@@ -39,15 +39,15 @@ export interface DetectorSource {
   readonly settings: AppSettings
   readonly repository: SourceTree
   readonly app: SourceTree
-  /** `fairlead.json` or an earlier detector has a build. */
+  /** True when `fairlead.json` or an earlier detector has a build. */
   readonly builds: boolean
-  /** An earlier detector knows only a start for development. */
+  /** True when an earlier detector knows only a start for development. */
   readonly isRefused: boolean
   readonly versions: ReadonlyMap<string, string>
 }
 
 export interface Detection {
-  /** Null when no start is known; `advice` then explains what to do. */
+  /** The command that starts the app; null when no start is known. Then `advice` explains what to do. */
   readonly start: Command | null
   readonly advice?: string
   readonly toolchain?: readonly ToolRequest[]
@@ -57,19 +57,19 @@ export interface Detection {
    * Alternatives to `start`, with paths from the app's folder. The first whose files exist after the build replaces it.
    */
   readonly outputs?: readonly StartOutput[]
-  /** For the build log: what was chosen and why, and warnings. */
+  /** Sentences for the build log: what was chosen and why, and warnings. */
   readonly notes?: readonly string[]
-  /** All tools of the detector when absent. */
+  /** The tools of the detector that this app needs; all tools when absent. */
   readonly programs?: readonly string[]
   /** The detectors whose packages are installed and whose builds run before this start. */
   readonly uses: 'all' | readonly string[]
   install?(options: { readonly builds: boolean }): Result<readonly InstallCommand[]>
-  /** Unless `fairlead.json` has a build command. */
+  /** The build commands, unless `fairlead.json` has a build command. */
   readonly build?: readonly Command[]
-  /** For commands in `fairlead.json` and a Procfile. */
+  /** Variables for commands in `fairlead.json` and in a Procfile. */
   readonly env?: Command['env']
   readonly release?: Command
-  /** Notes and release command count even if another detector starts the app. */
+  /** True when the notes and the release command count even if another detector starts the app. */
   readonly always?: true
 }
 

@@ -31,7 +31,7 @@ const either =
 
 const informs = ['--version', '-v', '--help', '-h']
 
-/** They serve sources, or are only for a short look. */
+/** Development and preview servers. They serve sources, or are only for a short look. */
 const servers: Readonly<Record<string, Rule>> = {
   'react-scripts': is('start'),
   'react-app-rewired': is('start'),
@@ -116,7 +116,7 @@ const servers: Readonly<Record<string, Rule>> = {
   rerun: always,
 }
 
-/** They restart another program when a file changes. */
+/** These programs restart another program when a file changes. */
 const watchers: ReadonlySet<string> = new Set([
   'nodemon',
   'node-dev',

@@ -11,7 +11,7 @@ const env = {
   RELEASE_DISTRIBUTION: 'none',
 }
 
-/** Built as Mix releases. */
+/** Detects Elixir apps, which are built as Mix releases. */
 export const elixir: Detector = {
   name: 'elixir',
   recognises: 'a mix.exs',

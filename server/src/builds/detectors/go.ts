@@ -6,7 +6,7 @@ import { ownersProgram } from './procfile.ts'
 import { debianTool, noteVersion, noteVersionFiles, refuseVersion } from './tools.ts'
 
 interface Main {
-  /** In the form for `go build`. */
+  /** The path in the form for `go build`. */
   readonly path: string
   readonly name: string
 }
@@ -175,7 +175,10 @@ const processors = new Set(
   ).split(' '),
 )
 
-/** Such as `name_windows`, `name_arm64` and `name_linux_amd64`. The part before the first `_` does not count. */
+/**
+ * Checks file names such as `name_windows`, `name_arm64` and `name_linux_amd64`. The part before the first `_` does not
+ * count.
+ */
 function fitsName(name: string, holds: (tag: string) => boolean): boolean {
   const [system = '', processor = ''] = name.split('_').slice(1).slice(-2)
   if (systems.has(system) && processors.has(processor)) return holds(system) && holds(processor)
@@ -227,7 +230,10 @@ function fitsHeader(header: readonly string[], holds: (tag: string) => boolean):
 /** No file needs more. The limit protects the recursive parser from a stack overflow. */
 const longestExpression = 2_000
 
-/** Such as `linux && (amd64 || !cgo)`. An invalid expression counts as true: Go reports the error. */
+/**
+ * Evaluates an expression such as `linux && (amd64 || !cgo)`. An invalid expression counts as true: Go reports the
+ * error.
+ */
 function evaluate(expression: string, holds: (tag: string) => boolean): boolean {
   const code = expression.replace(/\s\/\/.*$/, '')
   if (code.length > longestExpression) return true

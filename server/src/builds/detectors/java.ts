@@ -6,7 +6,9 @@ import { debianTool, noteVersionFiles, refuseVersion } from './tools.ts'
 
 const GRADLE_FILES = ['build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts']
 
-/** By default, Java takes a share of the machine's memory, which exceeds the app's limit. */
+/**
+ * By default, Java takes a share of the machine's memory, which exceeds the app's limit. These variables set the limit.
+ */
 const settings = {
   JAVA_TOOL_OPTIONS: '-XX:MaxRAM={memory}m -XX:MaxRAMPercentage=55',
   MAVEN_OPTS: '-Dmaven.repo.local={cache}/maven',
@@ -17,7 +19,7 @@ const frameworkPorts = [
   'export SERVER_PORT QUARKUS_HTTP_PORT="$PORT" MICRONAUT_SERVER_PORT="$PORT"',
 ]
 
-/** The jar's name contains a version. `$1` is its folder, such as `target`. */
+/** Starts the jar of the build, whose name contains a version. `$1` is its folder, such as `target`. */
 const runJar = [
   ...frameworkPorts,
   'for jar in "$1"/quarkus-app/quarkus-run.jar "$1"/../quarkus-app/quarkus-run.jar "$1"/*-all.jar "$1"/*-jar-with-dependencies.jar "$1"/*.jar "$1"/*.war; do',
@@ -27,7 +29,7 @@ const runJar = [
   'echo "The build made no jar in $1/: add a Procfile with a \\"web:\\" line that names it." >&2; exit 1',
 ].join('\n')
 
-/** A script that Gradle's `installDist` has created. */
+/** Starts the script that Gradle's `installDist` has created. */
 const runInstalled = [
   ...frameworkPorts,
   'for file in build/install/*/bin/*; do',

@@ -18,7 +18,7 @@ interface Composer {
   readonly installs: boolean
 }
 
-/** Served by PHP's built-in server. */
+/** Detects PHP apps, which PHP's built-in server serves. */
 export const php: Detector = {
   name: 'php',
   recognises: 'an index.php at the top, in public/ or in web/',

@@ -58,7 +58,7 @@ function planWeb(web: string, app: SourceTree): Pick<Detection, 'start' | 'refus
   }
 }
 
-/** Each is a shell line. */
+/** The processes of a Procfile, each as a shell line. */
 interface Procfile {
   readonly web: string
   /** Runs once before the release gets the address, such as a migration. */

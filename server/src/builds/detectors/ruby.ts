@@ -26,7 +26,7 @@ interface RubyApp {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Rails, anything with a `config.ru`, or a program. */
+/** Detects Ruby apps: Rails, anything with a `config.ru`, or a program. */
 export const ruby: Detector = {
   name: 'ruby',
   recognises: 'a config.ru, a Rails app or an app.rb',

@@ -28,7 +28,7 @@ interface Manifest {
   readonly edition: string | undefined
 }
 
-/** Only the programs stay after the build, because other build files take gigabytes. */
+/** Detects Rust apps. Only the programs stay after the build, because other build files take gigabytes. */
 export const rust: Detector = {
   name: 'rust',
   recognises: 'a Cargo.toml with a program',

@@ -1,27 +1,25 @@
 /** A program that a line finally runs, behind all wrappers and scripts. */
 export interface Program {
-  /** Without folders and extensions, such as `vite`. */
+  /** The name without folders and extensions, such as `vite`. */
   readonly name: string
   readonly args: readonly string[]
   readonly written: readonly string[]
-  /** The given line, or the line of a script. */
+  /** The line that names the program: the given line, or the line of a script. */
   readonly line: string
   /** The offset of its words in that line, without wrappers. */
   readonly from: number
   readonly to: number
-  /** The calling lines run nothing else, so that `line` may replace them. */
+  /** True when the calling lines run nothing else, so that `line` may replace them. */
   readonly isOnly: boolean
 }
 
 const mostSteps = 8
-/** A few scripts can expand to a very long line. */
+/** The most commands to read, because a few scripts can expand to a very long line. */
 const mostCommands = 500
 
 /**
- * Follows variables (`A=b vite`, `cross-env`), runners (`npx`, `poetry run`) and scripts of the package.json (`npm run
- * dev`).
- *
- * @param scripts of the folder in which the line runs
+ * Returns the programs of a shell line. Follows variables (`A=b vite`, `cross-env`), runners (`npx`, `poetry run`) and
+ * scripts of the package.json (`npm run dev`).
  */
 export function programsOf(line: string, scripts: ReadonlyMap<string, string>): readonly Program[] {
   return follow(line, scripts, { steps: mostSteps, left: { commands: mostCommands }, isOnly: true })
@@ -84,7 +82,7 @@ const ownVerbs = new Set([
 const isVariable = (text: string): boolean => /^[A-Za-z_]\w*=/.test(text)
 const isOption = (text: string): boolean => text.startsWith('-')
 
-/** They run their remaining words as a command. Listed are options with a value. */
+/** Programs that run their remaining words as a command, each with its options that take a value. */
 const wrappers: Readonly<Record<string, readonly string[]>> = {
   'cross-env': [],
   'cross-env-shell': [],
@@ -146,7 +144,7 @@ function withoutWrappers(words: readonly Word[]): readonly Word[] {
   }
 }
 
-/** Options in `valued` take the next word. */
+/** Skips options and `--`. Options in `valued` take the next word. */
 function afterOptions(words: readonly Word[], valued: readonly string[]): readonly Word[] {
   let at = 0
   while (isOption(words[at]?.text ?? '')) at += valued.includes(words[at]?.text ?? '') ? 2 : 1

@@ -39,7 +39,7 @@ function findSite(app: SourceTree): string[] | undefined {
   return folder === undefined ? undefined : [folder]
 }
 
-/** These tools generate the scripts of a page, and the server does not run them. */
+/** Configuration files of tools that generate the scripts of a page, and that the server does not run. */
 const compilers: readonly (readonly [pattern: RegExp, name: string, command: string])[] = [
   [/^elm\.json$/, 'Elm', 'elm make src/Main.elm --optimize --output=SCRIPT'],
   [/^gleam\.toml$/, 'Gleam', 'gleam run -m lustre/dev build --minify'],

@@ -12,11 +12,11 @@ export function debianTool(language: string, program: string, packages: string, 
 
 export interface AskedVersion {
   readonly language: string
-  /** Its version on the machine decides. */
+  /** The program whose version on the machine counts. */
   readonly program: string
   readonly from: string
   readonly text: string
-  /** A `semver` range. */
+  /** The request as a `semver` range. */
   readonly range: string
 }
 

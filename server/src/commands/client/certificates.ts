@@ -86,7 +86,7 @@ async function renew({ client }: Connection, named: string): Promise<void> {
   process.stderr.write(`${what} goes on at the server: fairlead certificates list\n`)
 }
 
-/** Throws a `CommandError` unless there is exactly one. */
+/** Finds the automatic certificate of a name. Throws a `CommandError` unless there is exactly one. */
 async function certificateNamed(client: Connection['client'], name: string): Promise<Certificate> {
   const found: Certificate[] = []
   for await (const { certificates } of client.certificates.list.pages()) {

@@ -3,7 +3,7 @@ const signals = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const
 const pending = new Set<() => Promise<unknown>>()
 let exiting: Promise<never> | undefined
 
-/** Runs `cleanUp` after `work`, and also when a signal ends the command. */
+/** Runs `work` and then `cleanUp`, which also runs when a signal ends the command. */
 export async function withCleanUp<T>(cleanUp: () => Promise<unknown>, work: () => Promise<T>): Promise<T> {
   const names = Object.keys(signals) as (keyof typeof signals)[]
   if (pending.size === 0) for (const signal of names) process.on(signal, stop)

@@ -13,10 +13,10 @@ import { withJobKey } from './job-key.ts'
 import { say, telling } from './wait.ts'
 
 export interface Connection {
-  /** Ends with `/v1`. */
+  /** The address of the API, which ends with `/v1`. */
   readonly baseUrl: string
   readonly client: Client
-  /** Its key is used; null outside a CI job. */
+  /** The CI job whose key is used; null outside a CI job. */
   readonly job: CiJob | null
   readonly lastResponse: () => Response | undefined
 }
@@ -41,7 +41,7 @@ export async function withServer<T>(
   })
 }
 
-/** For a request and its repetitions without an answer. */
+/** The time that a server may leave a request and its repetitions unanswered. */
 const patienceMs = 5 * 60_000
 
 function connect(config: ClientConfig & { readonly fetch?: typeof fetch }, job: CiJob | null): Connection {
@@ -70,6 +70,7 @@ function connect(config: ClientConfig & { readonly fetch?: typeof fetch }, job: 
 
 interface Found {
   readonly config: ClientConfig
+  /** The file that holds the key; undefined without one. */
   readonly loginFile: string | undefined
 }
 
@@ -119,7 +120,7 @@ const noServer = (local: LocalServer | undefined): CommandError =>
 
 const login = z.object({ url: z.string(), api_key: z.string() })
 
-/** Throws a `CommandError` when other users may read the key. */
+/** Reads the server of `fairlead login`. Throws a `CommandError` when other users may read its key. */
 async function readLogin(path: string): Promise<ClientConfig | undefined> {
   const text = await readOptional(path)
   if (text === undefined) return undefined
@@ -151,7 +152,7 @@ export async function storeLogin({ baseUrl, apiKey }: ClientConfig): Promise<str
   )
 }
 
-/** The server's own command line finds the server on this machine; `@fairlead/cli` cannot. */
+/** The server on this machine. Only the server's own command line can find it; `@fairlead/cli` cannot. */
 export interface LocalServer {
   readonly option: () => Option
   /**

@@ -133,7 +133,7 @@ export interface DomainOfApp extends NamedApp {
   readonly domain: Domain
 }
 
-/** Below the limit on checks of a name. */
+/** The time between two checks, long enough to stay below the limit on checks of a name. */
 const checkEveryMs = 15_000
 const readEveryMs = 3_000
 

@@ -121,7 +121,7 @@ async function appOf(connection: Connection, { app, project: named }: EnvFlags):
 
 const stateOf = ({ connection, params }: AppOfServer): Promise<State> => connection.client.variables.list({ params })
 
-/** Copies the deployment's variables to the app: they would precede a change of the app. */
+/** Copies the deployment's variables to the app, because they would take precedence over a change of the app. */
 const adopt = ({ connection, params }: AppOfServer): Promise<State> => connection.client.variables.adopt({ params })
 
 /** Throws a `CommandError` for a variable of neither the app nor its deployment. */
@@ -130,7 +130,7 @@ function assertHas({ variables, env_vars }: State, names: readonly string[], app
   if (missing !== undefined) throw new CommandError(`The app ${app} has no variable ${missing}.`)
 }
 
-/** Throws a `CommandError` for what the server would refuse. */
+/** Throws a `CommandError` for a name or value that the server would refuse. */
 function assertValid(set: Readonly<Record<string, string>> = {}): void {
   const read = variablesSchema.safeParse(set)
   const [first] = read.error?.issues ?? []

@@ -3,7 +3,7 @@ import { CommandError } from './command-error.ts'
 
 interface Server {
   readonly baseUrl: string
-  /** Its job gets a key without a login. */
+  /** The CI whose job gets a key without a login. */
   readonly ci?: string
   readonly loginFile?: string | undefined
 }

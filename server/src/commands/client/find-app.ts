@@ -34,7 +34,10 @@ export async function findProject(client: Client, named: string): Promise<Projec
   return same[0]
 }
 
-/** Finds or creates the named project, the linked project, or one with the name of the app. */
+/**
+ * Finds or creates the project to deploy to: the named project, the linked project, or a project with the name of the
+ * app.
+ */
 export async function projectFor(
   client: Client,
   given: { readonly named: string | undefined; readonly link: Link | undefined; readonly name: string },

@@ -5,7 +5,7 @@ import { parseDotenv } from '../../contract/dotenv.ts'
 import { CommandError } from './command-error.ts'
 import { say } from './wait.ts'
 
-/** Short for a person, long enough for a program that writes to the pipe. */
+/** The wait before the message: short for a person, and long enough for a program that writes to the pipe. */
 const sayAfterMs = 2_000
 
 /**

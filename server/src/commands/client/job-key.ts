@@ -8,14 +8,14 @@ import { withCleanUp } from './clean-up.ts'
 import { CommandError } from './command-error.ts'
 import { explain } from './errors.ts'
 
-/** `fetch` sends the key that is valid at the time. */
+/** The settings of a client. Its `fetch` sends the key that is valid at the time of the request. */
 export interface JobConfig extends ClientConfig {
   readonly fetch: typeof fetch
 }
 
 type Target = CiJob & { readonly baseUrl: string }
 
-/** For a requested key at the end, and then for the revocation of all keys. */
+/** The end waits this long for a requested key, and then for the revocation of all keys. */
 const endMs = 5_000
 
 /**
@@ -78,7 +78,7 @@ function createKeys(job: Target, projectId: string) {
   return {
     current: () => exchange.key(),
 
-    /** Returns the trust rule that would allow the last token, if no rule does. */
+    /** Returns the trust rule that would allow the last token, when no rule of the server allows it; otherwise null. */
     refused(error: unknown): string | null {
       const isRefused = error instanceof ApiError && error.code === 'forbidden' && made.length === 0
       return isRefused ? ruleFor(token, projectId) : null

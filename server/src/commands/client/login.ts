@@ -62,7 +62,7 @@ async function logIn(url: string): Promise<ClientConfig> {
 }
 
 const requestMs = 30_000
-/** Added to the interval after `slow_down` (RFC 8628 §3.5). */
+/** Seconds to add to the interval after `slow_down` (RFC 8628 §3.5). */
 const slowDown = 5
 
 /**

@@ -69,6 +69,7 @@ function plainLine(line: string): string {
 export interface FollowedLog {
   readonly params: { readonly project_id: string; readonly id: string }
   readonly query: { readonly stream?: 'build' | 'runtime'; readonly process?: string; readonly tail?: string }
+  /** Called with each line, which is untrusted text. */
   readonly print: (line: string) => void
   /** Called with messages of the command itself, such as that the server does not answer. */
   readonly say: (line: string) => void
@@ -77,9 +78,9 @@ export interface FollowedLog {
 }
 
 interface Limits {
-  /** The server writes at least a comment every 15 s. */
+  /** A connection may be silent for this long. The server writes at least a comment every 15 s. */
   readonly silenceMs: number
-  /** A reboot takes some minutes. */
+  /** The server may be unreachable for this long. A reboot takes some minutes. */
   readonly patienceMs: number
   readonly reconnectMs: number
 }
@@ -87,8 +88,8 @@ interface Limits {
 const usualLimits: Limits = { silenceMs: 60_000, patienceMs: 5 * 60_000, reconnectMs: 1_000 }
 
 /**
- * Resolves when no more lines will come, or `signal` aborts. Rejects when the server has not answered for the time in
- * `limits`.
+ * Prints the log of a deployment as it grows. Resolves when no more lines will come, or `signal` aborts. Rejects when
+ * the server has not answered for the time in `limits`.
  */
 export function followLog(client: Client, log: FollowedLog): Promise<void> {
   const { params } = log
@@ -168,7 +169,7 @@ async function followLines(
 ): Promise<void> {
   let lastEventId = ''
   let release: string | undefined
-  /** Resolves to false when only the connection ends. */
+  /** Resolves to true when the log ends, and to false when only the connection ends. */
   const read = async (connection: AbortSignal, refresh: () => void): Promise<boolean> => {
     // An open connection does not prove that the server lives: a server or proxy may accept it and send nothing.
     const alive = () => {
@@ -263,10 +264,16 @@ function lineOf(data: string): Line {
   }
 }
 
-/** Lines of the build and of `web.1`, the only instance of most apps, get no name. */
+/**
+ * Returns a line with the name of its instance in front. Lines of the build and of `web.1`, the only instance of most
+ * apps, get no name.
+ */
 export const withProcess = (process: string | undefined, line: string): string =>
   process === undefined || process === 'web.1' || process === 'build' ? line : `${process} | ${line}`
 
-/** Removes control characters, including colours, and shows invisible characters: the line is untrusted. */
+/**
+ * Returns a line without control characters, including colours, and with invisible characters made visible, because the
+ * line is untrusted.
+ */
 export const printable = (line: string): string =>
   withVisible(stripVTControlCharacters(line).replace(/[^\P{Cc}\t]/gu, ''))

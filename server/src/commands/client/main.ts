@@ -29,7 +29,7 @@ export async function run(program: Command): Promise<void> {
   }
 }
 
-/** Prints the reason, unless the command has done so. Returns the exit status. */
+/** Prints why a command has failed, unless the command has already printed it. Returns the exit status. */
 export function reportError(error: unknown): number {
   if (error instanceof Ended) return error.status
   process.stderr.write(`fairlead: ${textOf(error)}\n`)

@@ -83,7 +83,7 @@ function cellsOf(name: string, point: Omit<Point, 'at'>): string[] {
   ]
 }
 
-/** Such as `48 MB/512 MB`; `-` for a value that was not measured. */
+/** Returns text such as `48 MB/512 MB`; `-` for a value that was not measured. */
 function ofLimit(value: number | null, limit: number | null, text: (value: number) => string): string {
   if (value === null) return '-'
   return limit === null ? text(value) : `${text(value)}/${text(limit)}`

@@ -72,7 +72,7 @@ function print(answer: Processes, { json }: ProcessFlags): void {
   }
 }
 
-/** Such as `, 48 MB, 0.02 CPU`, without values that are not measured yet. */
+/** Returns text such as `, 48 MB, 0.02 CPU`, without values that are not measured yet. */
 function usageText(usage: Instance['usage']): string {
   if (usage === null) return ''
   const cpus = usage.cpus === null ? '' : `, ${usage.cpus.toFixed(2)} CPU`

@@ -11,6 +11,7 @@ import { say } from './wait.ts'
 export interface LocalCommit {
   readonly root: string
   readonly commit: string
+  /** Null on a commit without a branch. */
   readonly branch: string | null
   readonly changed: number
 }
@@ -103,10 +104,10 @@ export async function writeLink(folder: string, link: Link): Promise<void> {
   }
 }
 
-/** Another git process may write the configuration, for example during a parallel deployment. */
+/** The time to wait while another git process writes the configuration, for example during a parallel deployment. */
 const configureMs = 2_000
 
-/** Retries, because git does not wait for the lock of its configuration. */
+/** Sets a git variable, and retries, because git does not wait for the lock of its configuration. */
 async function configure(folder: string, name: string, value: string): Promise<void> {
   const until = performance.now() + configureMs
   const pause = growingPause({ firstMs: 20, longestMs: 500 })
@@ -150,7 +151,10 @@ const commitAdvice = (directory: string, first: readonly string[] = []): string 
 
 const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`)
 
-/** Runs as the current user. Rejects with a `CommandError` that quotes git's message. */
+/**
+ * Runs git as the current user, and returns its output unless the output goes to a file. Rejects with a `CommandError`
+ * that quotes git's message.
+ */
 async function git(directory: string, args: readonly string[], input = '', file?: number): Promise<string> {
   // A repository's configuration may name a program as its file system monitor.
   const child = startProcess('git', ['-c', 'core.fsmonitor=false', ...args], {

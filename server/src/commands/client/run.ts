@@ -14,7 +14,7 @@ interface RunFlags {
   readonly dataDir?: string
 }
 
-/** As after Ctrl+C. */
+/** The exit status of a command that Ctrl+C has ended. */
 const interrupted = 130
 
 export function runCommand(local?: LocalServer): Command {
@@ -105,13 +105,13 @@ export interface OwnStreams {
 }
 
 export interface ConnectedRun {
-  /** Rejects when the connection is lost, which also ends the command. */
+  /** Resolves when the command ends. Rejects when the connection is lost, which also ends the command. */
   readonly ended: Promise<RunEnd>
   send(request: RunRequest): void
   close(): void
 }
 
-/** @param address such as `wss://fairlead.example.com/runs/connect` */
+/** @param address the address of the WebSocket, such as `wss://fairlead.example.com/runs/connect` */
 export function connectRun(address: string, ticket: string, streams: OwnStreams): ConnectedRun {
   const socket = new WebSocket(address, [runProtocol, ticket], { handshakeTimeout: silenceMs })
   const send = (request: RunRequest) => {

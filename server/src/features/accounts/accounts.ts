@@ -9,16 +9,18 @@ export interface Account {
   readonly id: string
   readonly name: string
   readonly plan: Tier
-  /** `null` for the limit of the plan. */
+  /** Overrides the rate limit of the plan; `null` for the plan's limit. */
   readonly requestsPerHour: number | null
 }
 
 export type AccountChanges = Partial<Omit<Account, 'id'>>
 
 export interface AccountStore {
+  /** Creates the operator's account (tier `enterprise`) if it does not exist, and returns its id. */
   ensureOperator(): Promise<string>
   create(account: { name: string; plan: Tier; requestsPerHour?: number | null }): Promise<Account>
   list(): Promise<Account[]>
+  /** Returns `undefined` when there is no such account. */
   update(id: string, changes: AccountChanges): Promise<Account | undefined>
   /** Pass the transaction inside a transaction: the query then needs no second connection. */
   get(id: string, within?: Database | Transaction): Promise<Account | undefined>
@@ -69,6 +71,7 @@ export function createAccountStore({ database }: { database: Database }): Accoun
   }
 }
 
+/** Returns the tier of an account; `free` when there is no such account. */
 export async function tierOf(on: Database | Transaction, accountId: string): Promise<Tier> {
   const account = on.withTables<AccountsTables>().selectFrom('accounts').select('plan').where('id', '=', accountId)
   return (await account.executeTakeFirst())?.plan ?? 'free'

@@ -71,6 +71,7 @@ export function createAuthentication({
   }
 }
 
+/** Returns the ids of the keys and sessions that are neither revoked nor expired. */
 export async function validCredentials(database: Database, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const db = database.withTables<AccountsTables>()
   const wanted = sql<string>`any(${[...ids]}::text[])`

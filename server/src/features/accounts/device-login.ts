@@ -182,8 +182,9 @@ const refusals = {
   unknown: refusal('expired_token', 'The code has expired or was used. Begin the login again.'),
 }
 
-/** In seconds, as `lifetime` and `slowDown` (RFC 8628 §3.2). */
+/** The first interval between two polls, in seconds (RFC 8628 §3.2). */
 const firstInterval = 5
+/** The lifetime of the codes, in seconds. */
 const lifetime = 600
 /** The seconds that each early poll adds to the interval (RFC 8628 §3.5). */
 const slowDown = 5
@@ -193,8 +194,9 @@ export type DeviceLogin = Selectable<AccountsTables['device_logins']>
 
 /** Command-line logins that wait for a user's decision. Both codes are stored as hashes. */
 interface DeviceLogins {
+  /** Returns the secret code of the command, and the code that the command shows to the user. */
   begin(from: { readonly name: string; readonly address: string }): Promise<{ deviceCode: string; userCode: string }>
-  /** The code may be typed in any form. */
+  /** Returns the undecided login with this user code, which may be typed in any form. */
   waiting(userCode: string): Promise<DeviceLogin | undefined>
   /** Approves a login for a user; `null` refuses it. Returns `undefined` when no undecided login has this code. */
   decide(transaction: Transaction, userCode: string, userId: string | null): Promise<DeviceLogin | undefined>
@@ -308,6 +310,7 @@ function newUserCode(): string {
   return `${code.slice(0, 4)}-${code.slice(4)}`
 }
 
+/** Returns a typed code in its stored form; `undefined` when it is not well-formed. */
 function readUserCode(given: string): string | undefined {
   const code = given.toUpperCase().replace(/[\s-]/g, '')
   if (code.length !== length || [...code].some((letter) => !letters.includes(letter))) return undefined

@@ -33,12 +33,14 @@ export interface AccountsParts {
   readonly plans: Plans
   /** The public address of the server, without a path. */
   readonly publicOrigin: string
+  /** The lifetime of a key that was exchanged for a token of a workflow run, in milliseconds. */
   readonly workflowKeyLifeMs: number
   readonly auditRetentionDays: number
   readonly outbound: Outbound
   /** `null` when the metrics cannot be read. */
   readonly metrics: Pick<Metrics, 'counter'> | null
   readonly logger: Logger
+  /** Returns the project if it belongs to this account. */
   readonly findProject: (accountId: string, projectId: string, on: Transaction) => Promise<TenantProject | undefined>
   /** Keeps the project from being deleted until the transaction ends; false when it is no longer active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
@@ -47,8 +49,10 @@ export interface AccountsParts {
 export interface Accounts extends Pick<Api, 'keys' | 'dashboard' | 'deviceLogin' | 'tokens' | 'audit'> {
   readonly handlers: AccountHandlers
   readonly operatorId: string
+  /** Returns the tier of an account; `free` when there is no such account. */
   readonly tierOf: (on: Database | Transaction, accountId: string) => Promise<Tier>
   readonly totals: Totals
+  /** Returns the ids of the keys and sessions that are neither revoked nor expired. */
   readonly validCredentials: (on: Database, ids: readonly string[]) => Promise<ReadonlySet<string>>
   lead(leader: Pick<LeaderParts, 'database'>): AccountsWork
 }

@@ -16,9 +16,9 @@ export interface NewKey {
   readonly accountId: string
   readonly name: string
   readonly scopes: readonly Scope[]
-  /** `null` for all projects of the account. */
+  /** The projects that the key is bound to; `null` for all projects of the account. */
   readonly projectIds: readonly string[] | null
-  /** `null`, the default, for a key that does not expire. */
+  /** The lifetime; `null`, the default, for a key that does not expire. */
   readonly lifeMs?: number | null
   readonly workflow?: WorkflowRun | null
 }
@@ -48,12 +48,12 @@ export interface Keys {
   /** Counts the valid keys of an account, without the keys of workflows. */
   countValid(on: Database | Transaction, accountId: string): Promise<number>
   pageOf(accountId: string, page: PageRequest): Promise<{ rows: readonly StoredKey[]; next: string | null }>
-  /** Revokes a key at once on every server. */
+  /** Revokes a key at once on every server. Returns the key; `undefined` when there is no such key. */
   revoke(id: string, options?: OwnKey): Promise<StoredKey | undefined>
   /**
-   * Creates a key with the same name, rights and lifetime; the old key remains valid for the overlap. Returns `'ended'`
-   * for a revoked or expired key, and `'workflow'` for a key of a workflow run: a new key would outlive the run and
-   * count towards no limit.
+   * Creates a key with the same name, rights and lifetime; the old key remains valid for the overlap. Returns
+   * `undefined` when there is no such key, `'ended'` for a revoked or expired key, and `'workflow'` for a key of a
+   * workflow run: a new key would outlive the run and count towards no limit.
    */
   rotate(id: string, overlapHours: number, options?: OwnKey): Promise<CreatedKey | 'ended' | 'workflow' | undefined>
 }

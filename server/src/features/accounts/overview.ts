@@ -15,14 +15,17 @@ export interface OverviewParts {
   readonly defaultRegion: string
   readonly tierOf: (on: Database, accountId: string) => Promise<Tier>
   readonly totals: Pick<Totals, 'of'>
+  /** Returns the ids of all projects of an account, including projects that are being deleted. */
   readonly projectsOf: (on: Database, accountId: string) => Promise<readonly string[]>
   readonly projectNamesOf: (accountId: string) => Promise<readonly Named[]>
   readonly appsOfProjects: (projectIds: readonly string[]) => Promise<readonly InProject[]>
   readonly databasesOfProjects: (projectIds: readonly string[]) => Promise<readonly InProject[]>
   readonly countApps: CountOfAccount
   readonly countDatabases: CountOfProject
+  /** The total size of a project's files in bytes. */
   readonly storedBytes: CountOfProject
   readonly countBuilding: CountOfAccount
+  /** Counts the commands that run or wait for their connection. */
   readonly countRuns: CountOfAccount
   readonly countSchedules: CountOfAccount
   readonly countDomains: CountOfAccount

@@ -11,7 +11,9 @@ export interface Passwords {
 /** For argon2id, the library's default: OWASP's first choice of costs (Password Storage Cheat Sheet). */
 const costs: Options = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 
-/** Each takes 19 MiB and one of the four threads that also serve file and DNS operations. */
+/**
+ * The most concurrent hashes. Each takes 19 MiB and one of the four threads that also serve file and DNS operations.
+ */
 const maxConcurrent = 2
 
 export function createPasswords(): Passwords {

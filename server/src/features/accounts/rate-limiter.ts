@@ -4,7 +4,7 @@ import { createBatcher } from '../../platform/database/batcher.ts'
 import type { Database } from '../../platform/database.ts'
 
 interface Window {
-  /** Includes the requests just counted. */
+  /** The number of requests, including the requests just counted. */
   readonly used: number
   /** The end of the window, in Unix seconds. */
   readonly reset: number

@@ -16,7 +16,10 @@ import { hashToken, newToken } from './tokens.ts'
  * which the page keeps in the storage of its origin. A request needs both.
  */
 export interface Sessions {
-  /** Ends the browser's earlier session, and the oldest sessions of a user who has too many. */
+  /**
+   * Begins a session and returns its two secrets. Ends the browser's earlier session, and the oldest sessions of a user
+   * who has too many.
+   */
   begin(transaction: Transaction, userId: string, from: SessionOrigin): Promise<NewSession>
   authenticate(tokens: SessionTokens): Promise<SignedIn | undefined>
   list(userId: string): Promise<Omit<DashboardResponse<'sessions.list'>['sessions'][number], 'current'>[]>

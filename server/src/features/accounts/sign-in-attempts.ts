@@ -89,6 +89,7 @@ export interface Devices {
   isKnown(email: string, token: string): Promise<boolean>
   /** Records a sign-in. Returns the browser's token: a new one when the given token is unknown. */
   remember(transaction: Transaction, userId: string, token: string | undefined): Promise<string>
+  /** Removes browsers in which nobody has signed in for a year. */
   forget(): Promise<void>
 }
 

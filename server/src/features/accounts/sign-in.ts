@@ -232,7 +232,7 @@ export interface Begun extends NewSession {
 }
 
 interface NewSessions {
-  /** Also records the operation that caused the session. */
+  /** Begins a session in the transaction, and records the operation that caused it. */
   begin(
     transaction: Transaction,
     call: Pick<DashboardCall<'session.create'>, 'previousSession' | 'request'> & {

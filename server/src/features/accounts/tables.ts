@@ -27,6 +27,7 @@ export type AccountsTables = {
     last_used_at: Date | null
     expires_at: Date | null
     revoked_at: Date | null
+    /** The workflow run that the key was made for; `null` for other keys. */
     workflow: NullableJson<WorkflowRun>
   }
   rate_windows: {

@@ -22,6 +22,7 @@ export interface Users extends SetupLinks {
   ): Promise<User | 'taken'>
   /** True when the password still has this hash. Locks the row until the end of the transaction. */
   hasPassword(transaction: Transaction, id: string, passwordHash: string): Promise<boolean>
+  /** Changes the password if its hash is still `from`; returns false otherwise. */
   changePassword(
     transaction: Transaction,
     id: string,
@@ -93,6 +94,7 @@ export function createUsers({ database }: { database: Database }): Users {
 interface SetupLinks {
   /** Deletes the oldest unused links of an account that has too many. Returns the token. */
   createSetupLink(accountId: string, transaction?: Transaction): Promise<string>
+  /** Returns a link's account and end; `undefined` when it is used, expired or unknown. */
   setupLink(token: string): Promise<{ accountId: string; expiresAt: Date } | undefined>
   useSetupLink(transaction: Transaction, token: string): Promise<string | undefined>
   forget(): Promise<void>

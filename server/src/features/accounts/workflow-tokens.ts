@@ -16,14 +16,17 @@ export interface WorkflowTokensDependencies {
   readonly database: Database
   readonly plans: Plans
   readonly publicOrigin: string
+  /** The lifetime of a key that was exchanged for a token, in milliseconds. */
   readonly keyLifeMs: number
   readonly outbound: Outbound
+  /** `null` when the metrics cannot be read. */
   readonly metrics: Pick<Metrics, 'counter'> | null
   readonly accounts: Pick<AccountStore, 'get'>
   readonly keys: Pick<Keys, 'create' | 'revoke'>
   readonly rules: Pick<TrustRules, 'ofIssuer' | 'use'>
   readonly audit: Audit
   readonly countRequest: CountRequest
+  /** Keeps the project from being deleted until the transaction ends; false when it is no longer active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
 }
 

@@ -6,7 +6,10 @@ import type { AppsConfig, Range } from '../../platform/config.ts'
 import { type Database, lockByName, type Transaction } from '../../platform/database.ts'
 import { tablesOf } from './tables.ts'
 
-/** `attempt` above 1 distinguishes two names of a project with the same slug. */
+/**
+ * Returns the host name of an app. The end of the project's id distinguishes apps of different projects; `attempt`
+ * above 1 distinguishes two names of a project with the same slug.
+ */
 export function hostnameOf(options: { name: string; projectId: string; domain: string; attempt: number }): string {
   const again = options.attempt > 1 ? `-${options.attempt}` : ''
   return `${slugOf(options.name)}${again}-${options.projectId.slice(-8)}.${options.domain}`
@@ -38,7 +41,7 @@ export function* candidates(config: AppsConfig, projectId: string, name: string)
   }
 }
 
-/** Begins at a random port, so that two servers on one machine rarely collide. */
+/** Yields every port of a range once. Begins at a random port, so that two servers on one machine rarely collide. */
 function* portsFrom({ from, to }: Range): Generator<number> {
   const size = to - from + 1
   const start = randomInt(size)
@@ -63,7 +66,7 @@ export async function* freeAddresses(
   }
 }
 
-/** These ports are not probed, because the gateway may listen there. */
+/** Returns the ports of all apps. They are not probed, because the gateway may listen there. */
 async function takenPorts(transaction: Transaction): Promise<ReadonlySet<number>> {
   const rows = await tablesOf(transaction).selectFrom('apps').select('port').where('port', 'is not', null).execute()
   return new Set(rows.flatMap(({ port }) => (port === null ? [] : [port])))

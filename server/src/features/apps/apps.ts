@@ -26,6 +26,7 @@ export interface AppStore {
     project: { readonly id: string },
     name: string,
   ): Promise<{ app: App; isNew: boolean }>
+  /** Throws when there is no such app. */
   get(id: string): Promise<App>
   byIds(on: Database | Transaction, ids: readonly string[]): Promise<ReadonlyMap<string, App>>
   list(): Promise<App[]>
@@ -35,7 +36,9 @@ export interface AppStore {
     page: PageRequest,
   ): Promise<{ readonly apps: readonly OwnedApp[]; readonly next: string | null }>
   ofProjects(projectIds: readonly string[]): Promise<{ id: string; name: string; project_id: string }[]>
-  /** The app may be deleted at any time: call `keep` or `hold` before creating anything for it. */
+  /**
+   * Returns an app of a project. It may be deleted at any time: call `keep` or `hold` before creating anything for it.
+   */
   find(on: Database | Transaction, projectId: string, id: string): Promise<OwnedApp | undefined>
   /** Keeps an app of a project from being deleted until the transaction ends. Throws `not_found`. */
   keep(transaction: Transaction, projectId: string, id: string): Promise<OwnedApp>

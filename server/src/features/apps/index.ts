@@ -32,10 +32,13 @@ export interface Apps {
   /** Throws `not_found` unless the project has the app. Inside a transaction, keeps the app from being deleted. */
   assertApp(on: Database | Transaction, projectId: string, appId: string): Promise<void>
   readonly urlOf: (app: Pick<App, 'address'>) => string
+  /** Reads the latest measurement of an app's instances, which may include instances of other deployments. */
   readonly latestUsage: typeof latestUsage
   /** Returns the last 24 hours of a project's apps, oldest first; the last hour is incomplete. */
   readonly trafficOf: Traffic['ofProject']
-  /** Must be called before the gateway is created, so that its last counts are also written. */
+  /**
+   * Starts to write metrics. Must be called before the gateway is created, so that its last counts are also written.
+   */
   lead(leader: Pick<LeaderParts, 'database' | 'stack'>): AppsWork
 }
 

@@ -20,7 +20,7 @@ export function createListening({
   readonly logger: Logger
 }): Listening {
   const taken = new Map<string, App>()
-  /** Includes apps whose address could not be opened. */
+  /** The apps whose addresses were opened, or could not be opened. */
   const tried = new Set<string>()
 
   const open = async (app: App): Promise<void> => {

@@ -5,15 +5,18 @@ import type { Database } from '../../platform/database.ts'
 import { tablesOf } from './tables.ts'
 
 export interface Traffic {
-  /** Counts for the current hour. If the counts cannot be written, the next call retries. */
+  /**
+   * Adds the requests since the last call to the current hour. If the counts cannot be written, the next call retries.
+   */
   add(counted: readonly AppTraffic[]): Promise<void>
+  /** Returns the last 24 hours of a project's apps, oldest first; the last hour is incomplete. */
   ofProject(projectId: string): Promise<ResponseBody<'projects.traffic'>>
   forget(): Promise<void>
 }
 
 interface Counted {
   readonly appId: string
-  /** In milliseconds of Unix time. */
+  /** The beginning of the hour, in milliseconds of Unix time. */
   readonly hour: number
   readonly requests: number
   readonly errors: number

@@ -74,7 +74,7 @@ export async function revoke(
   })
 }
 
-/** Stores the reason when an attempt fails. Rejects when not even that is possible. */
+/** Runs an attempt, and stores the reason when it fails. Rejects when not even that is possible. */
 async function concluded(
   dependencies: AttemptDependencies,
   { id }: CertificateRow,
@@ -235,7 +235,12 @@ const lock = (transaction: Transaction, id: string): Promise<CertificateRow | un
 /** The longest wait for a certificate that is not valid yet: the clock may be wrong. */
 const longestWaitMs = 60 * 60_000
 
-/** Throws `AttemptError` for a certificate that must not replace a working one. */
+/**
+ * Checks the names, key, chain and times of an issued certificate before it replaces a working one. Throws
+ * `AttemptError`.
+ *
+ * @param key the private key as PEM
+ */
 function checkIssued(
   chainText: string,
   asked: { readonly names: readonly string[]; readonly key: string },

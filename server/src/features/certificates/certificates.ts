@@ -16,7 +16,10 @@ import { type CertificateTables, keyContext, tablesOf } from './tables.ts'
 export interface CertificateHandlerDependencies {
   readonly database: Database
   readonly secrets: SecretBox
-  /** The project then cannot be deleted before the transaction ends. */
+  /**
+   * True when the project belongs to the principal's account. The project then cannot be deleted before the transaction
+   * ends.
+   */
   readonly ownsProject: (transaction: Transaction, principal: Principal, projectId: string) => Promise<boolean>
 }
 

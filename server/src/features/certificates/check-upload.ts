@@ -27,7 +27,7 @@ const problem = (code: string, message: string): PemProblem => ({ field: 'certif
 const serverAuthentication = '1.3.6.1.5.5.7.3.1'
 /** More names than any authority puts into one certificate. */
 const mostNames = 200
-/** In characters of PEM. Each handshake sends the chain. */
+/** The longest chain in characters of PEM. Each handshake sends the chain. */
 const longestChain = 32_000
 
 /** Checks a chain and its key as PEM. Returns the first reason why browsers would not accept them. */
@@ -62,7 +62,9 @@ function matchProblem(chain: Chain, key: KeyObject): PemProblem | null {
   return { field: 'private_key', code: 'key_mismatch', message: 'is not the private key of the certificate' }
 }
 
-/** Public authorities state where the issuer's certificate is, but clients do not fetch it. */
+/**
+ * Rejects an incomplete chain. Public authorities state where the issuer's certificate is, but clients do not fetch it.
+ */
 function completenessProblem(chain: Chain): PemProblem | null {
   const last = chain.at(-1) ?? chain[0]
   if (chain.length > 1 || isSelfSigned(last) || !/CA Issuers - URI:/.test(last.infoAccess ?? '')) return null

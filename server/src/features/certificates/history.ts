@@ -12,7 +12,7 @@ const accountHours = 3
 
 const everything = '*'
 
-/** No domain contains a colon. */
+/** The scope of a pause for the same names. No domain contains a colon. */
 const scopeOfNames = ({ names }: Pick<CertificateRow, 'names'>): string => `name:${names[0] ?? ''}`
 
 /** `isRenewal`: the owner has or had a certificate for the same names. Authorities count renewals separately. */

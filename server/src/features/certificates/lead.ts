@@ -41,7 +41,7 @@ export interface CertificatesLeaderParts extends LeaderParts {
   readonly gateway: EdgeGateway
   readonly operatorId: string
   readonly accountOf: (transaction: Transaction, projectId: string) => Promise<string>
-  /** Returns accounts by project id, without projects that are not active. */
+  /** Returns the accounts of the active projects among these, by project id. */
   readonly accountsOf: (projectIds: readonly string[]) => Promise<ReadonlyMap<string, string>>
   readonly servedDomains: (on: LeaderParts['database']) => Promise<
     readonly {

@@ -23,12 +23,13 @@ export interface CertificateFacts {
   readonly chain: string
   readonly names: readonly string[]
   readonly issuer: string
-  /** In hexadecimal digits. */
+  /** The serial number in hexadecimal digits. */
   readonly serial: string
   readonly notBefore: Date
   readonly expiresAt: Date
 }
 
+/** Reads a chain from PEM, or returns why it cannot be read. */
 export function readChain(text: string): Chain | PemProblem {
   const blocks = certificateBlocks(text)
   if (blocks.length === 0) return noCertificate(text)
@@ -108,7 +109,7 @@ export function fits(certificate: X509Certificate, key: KeyObject): boolean {
   }
 }
 
-/** Leaves out a root at the end, because clients have their own roots. */
+/** Returns the stored facts of a chain. Leaves out a root at the end, because clients have their own roots. */
 export function factsOf(chain: Chain): CertificateFacts {
   const [leaf, ...issuers] = chain
   const sent = [leaf, ...issuers.filter((each) => !isSelfSigned(each))]
@@ -122,7 +123,7 @@ export function factsOf(chain: Chain): CertificateFacts {
   }
 }
 
-/** Such as `Let's Encrypt (R11)`. */
+/** Returns the readable name of the issuer, such as `Let's Encrypt (R11)`. */
 function issuerOf({ issuer }: X509Certificate): string {
   const [name, organisation] = [attribute(issuer, 'CN'), attribute(issuer, 'O')]
   if (name === undefined) return organisation ?? (plain(issuer) || 'unknown')
@@ -156,12 +157,13 @@ export const longestIssuerRsaBits = 8192
 /** The curves that browsers support. */
 const curves = ['prime256v1', 'secp384r1']
 
-/** Creates a key on P-256: small, and supported by every browser and authority. */
+/** Creates a private key on P-256 as PEM. The curve is small, and every browser and authority supports it. */
 export async function newKey(): Promise<string> {
   const { privateKey } = await promisify(generateKeyPair)('ec', { namedCurve: 'P-256' })
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 }
 
+/** Reads a private key from PEM, or returns why it cannot be used. */
 export function readKey(text: string): KeyObject | PemProblem {
   const blocks = blocksIn(text)
   const keys = blocks.filter(isPrivateKey)
@@ -220,22 +222,26 @@ export function namesOf({ subjectAltName = '' }: X509Certificate): string[] {
   return [...new Set(names.filter((name) => name.length <= 253 && dnsName.test(name)))]
 }
 
-/** A wildcard covers exactly one label (RFC 6125, section 6.4.3). */
+/**
+ * True when a certificate for `names` is valid for `name`. A wildcard covers exactly one label (RFC 6125, section
+ * 6.4.3).
+ */
 export function covers(names: readonly string[], name: string): boolean {
   return names.includes(name) || (!name.startsWith('*.') && names.includes(wildcardAbove(name)))
 }
 
+/** Returns the wildcard that covers a name: `*.example.com` for `www.example.com`. */
 export const wildcardAbove = (name: string): string => `*${name.slice(name.indexOf('.'))}`
 
 /** A block of PEM (RFC 7468). */
 export interface PemBlock {
-  /** Such as `CERTIFICATE`. */
+  /** The label of the block, such as `CERTIFICATE`. */
   readonly label: string
   readonly text: string
   readonly isEncrypted: boolean
 }
 
-/** Leaves out other text and unfinished blocks. */
+/** Returns the blocks of a text in order, without other text and unfinished blocks. */
 function blocksIn(text: string): PemBlock[] {
   const found: PemBlock[] = []
   let open: { readonly label: string; readonly lines: string[] } | undefined

@@ -94,6 +94,7 @@ const letsEncrypt: AuthorityLimits = { perDomain: 48, perAccount: 290 }
 /** Private authorities and test authorities enforce their own limits. */
 const otherAuthorities: AuthorityLimits = { perDomain: 1000, perAccount: 1000 }
 
+/** @param directory the URL of an authority's directory */
 export function limitsOf(directory: string): AuthorityLimits {
   return new URL(directory).hostname.endsWith('.letsencrypt.org') ? letsEncrypt : otherAuthorities
 }
@@ -106,7 +107,9 @@ export function mayOrder(most: number, { all, own }: UsedOrders, isOperator: boo
   return all < most && (isOperator || own < (most - (all - own)) / 2)
 }
 
-/** The domain for which authorities count a name: directly below a public suffix (publicsuffix.org). */
+/**
+ * Returns the domain for which authorities count a name: the domain directly below a public suffix (publicsuffix.org).
+ */
 export function registeredDomain(name: string): string {
   const host = name.replace(/^\*\./, '')
   return getDomain(host, { allowPrivateDomains: true, validateHostname: false }) ?? host

@@ -65,7 +65,7 @@ type CandidateRow = Pick<
   'id' | 'names' | 'source' | 'account_id' | 'project_id' | 'app_id' | 'domain_id' | 'not_before' | 'expires_at'
 > & { readonly revocation_requested_at: Date | null }
 
-/** Returns null for a certificate that is not obtained yet. */
+/** Returns the candidate for a row; null for a certificate that is not obtained yet. */
 export function candidateOf(row: CandidateRow): Candidate | null {
   if (row.not_before === null || row.expires_at === null) return null
   return {

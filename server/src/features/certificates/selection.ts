@@ -79,6 +79,7 @@ function isFor(each: Candidate, served: ServedName, operatorId: string): boolean
 export interface OwnNames {
   readonly domain: string
   readonly dashboardHost: string
+  /** True when the server can change DNS, and so can obtain wildcards. */
   readonly hasDnsUpdates: boolean
 }
 

@@ -27,7 +27,7 @@ export interface CertificateSyncDependencies {
   readonly look: () => Promise<ReadonlyMap<string, Shown>>
   /** Returns the private key and the chain of a certificate, as PEM; `undefined` when it is gone. */
   readonly read: (id: string) => Promise<string | undefined>
-  /** Null removes the certificate of a name. */
+  /** Makes the gateway show a certificate for a name; null removes it. */
   readonly certify: (name: string, pem: string | null) => Promise<void>
   /** The names for which the gateway already has a certificate. */
   readonly before: readonly string[]
@@ -76,7 +76,7 @@ function createReport(logger: Pick<Logger, 'error'>): (failures: Failures) => nu
   }
 }
 
-/** A failure of one name does not affect other names. */
+/** Sends changes to the gateway. A failure of one name does not affect other names. */
 async function sendChanges(
   { look, read, certify }: CertificateSyncDependencies,
   sent: Map<string, Shown | null>,
@@ -172,7 +172,7 @@ async function obtainMissing({ database, own, operatorId }: LookDependencies, se
 
 type Automatic = Awaited<ReturnType<typeof automaticCertificates>>
 
-/** Returns `undefined` when the wildcard was never requested. */
+/** Returns the state of the wildcard certificate of the server's domain; `undefined` when it was never requested. */
 export function wildcardState(automatic: Automatic, { domain }: OwnNames, now: Date): WildcardState | undefined {
   const found = automatic.find(
     ({ names, app_id, domain_id }) => app_id === null && domain_id === null && names[0] === `*.${domain}`,

@@ -52,6 +52,7 @@ export interface ShownCertificate {
   readonly expires_at: string | null
 }
 
+/** Returns the certificates of domains by the ids of the domains: the shown certificate, or else the awaited one. */
 export async function certificatesOfDomains(
   on: Database | Transaction,
   domains: readonly AskingDomain[],
@@ -95,13 +96,17 @@ const isToBeRevoked = (row: { readonly revocation_requested_at: Date | null }) =
 export interface CertificateHealth {
   /** Returns one sentence for each problem. Names of tenants are left out, because everybody can read it. */
   problems(): readonly string[]
-  /** By source. */
+  /** Returns the days until the first certificate expires, by source. */
   daysLeft(): Readonly<Record<string, number>>
+  /** Returns the number of certificates that have been due for over an hour without an attempt. */
   overdue(): number
   check(): Promise<void>
 }
 
-/** An attempt begins within seconds, or is postponed. A later attempt means a fault of the server. */
+/**
+ * A due attempt begins within seconds, or is postponed. An attempt that is this late means a fault of the server that
+ * no failed attempt reports.
+ */
 const overdueAfter = sql`interval '1 hour'`
 
 /** @param since the start of this server. What became due while no server ran gets an hour from then */

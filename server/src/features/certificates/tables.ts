@@ -10,7 +10,7 @@ export type CertificateTables = {
     project_id: string | null
     app_id: string | null
     domain_id: string | null
-    /** In lower case, with A-labels; a wildcard begins with `*.`. */
+    /** The names in lower case, with A-labels; a wildcard begins with `*.`. */
     names: string[]
     source: CertificateSource
     /** PEM: the certificate, then its issuers. Null, down to `expires_at`, until the certificate is obtained. */

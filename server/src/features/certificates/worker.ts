@@ -204,7 +204,10 @@ async function createDecision(
 /** The longest wait for an attempt. A later time was stored while the clock was wrong. */
 const longestWait = sql`interval '2000 days'`
 
-/** The server's certificates come first; then accounts take turns, however many due certificates they have. */
+/**
+ * Returns the due certificates. The server's certificates come first; then the accounts take turns, regardless of the
+ * number of their due certificates.
+ */
 function dueCertificates(database: Database, without: readonly string[], limit: number): Promise<CertificateRow[]> {
   const isOwn = sql<boolean>`(app_id is null and domain_id is null)`
   const turn = sql<number>`row_number() over (partition by account_id, ${isOwn} order by next_attempt_at, id)`
@@ -220,7 +223,9 @@ function dueCertificates(database: Database, without: readonly string[], limit: 
     .execute()
 }
 
-/** In milliseconds; null when there is no certificate outside `without`. */
+/**
+ * Returns the milliseconds until the next certificate outside `without` is due; null when there is no such certificate.
+ */
 async function untilNextDue(database: Database, without: readonly string[]): Promise<number | null> {
   const { wait } = await tablesOf(database)
     .selectFrom('certificates')
@@ -305,8 +310,9 @@ const restHours = 24
 const idleColumns = { attempts: 0, failure: null, alerted_at: null, order_url: null, order_key: null } as const
 
 /**
- * Certificates that are not needed (their names are not served here or have another certificate) are not renewed, and
- * are deleted when they have expired or were never obtained. They become active when they are needed again.
+ * Rests certificates that are not needed, because their names are not served here or have another certificate. They are
+ * not renewed, and are deleted when they have expired or were never obtained. They become active when they are needed
+ * again.
  */
 async function rest(database: Database, ids: readonly string[]): Promise<void> {
   const any = sql<string>`any(${[...ids]}::text[])`

@@ -85,7 +85,7 @@ export function newEngineName(): string {
   return Array.from({ length: 26 }, () => String.fromCharCode(randomInt(97, 123))).join('')
 }
 
-/** Returns 256 random bits in characters that need no escaping in a URL. */
+/** Returns a password of 256 random bits, in characters that need no escaping in a URL. */
 export function newPassword(): string {
   return randomBytes(32).toString('base64url')
 }

@@ -31,6 +31,7 @@ export interface DatabaseRequests {
   rotatePassword(transaction: Transaction, project: TenantProject, id: string): Promise<Rotation>
   /** The databases of some projects, newest first, without deleted ones. */
   ofProjects(projectIds: readonly string[]): Promise<{ id: string; name: string; project_id: string }[]>
+  /** Returns the number of a project's databases, without deleted databases. */
   readonly count: BatchedRead<string, number>
 }
 
@@ -187,6 +188,7 @@ interface DeletionDependencies extends QuotaDependencies {
   readonly retentionMs: number
 }
 
+/** Marks a database as deleted; jobs close it and remove it after the retention. */
 async function deleteDatabase(
   dependencies: DeletionDependencies,
   transaction: Transaction,

@@ -4,7 +4,10 @@ import type { Restriction } from './rows.ts'
 export interface DatabaseLimits {
   /** Above this size the database is read-only. */
   readonly bytes: number
-  /** Above this size nobody can log in for some time after each growth, which read-only mode did not prevent. */
+  /**
+   * Above this size nobody can log in for some time after each growth. Only clients that switch read-only mode off can
+   * reach it.
+   */
   readonly ceilingBytes: number
   readonly connections: number
   /** PostgreSQL's `work_mem`: memory for each sort or hash of a statement. */
@@ -32,6 +35,7 @@ export function databaseLimits({
 /** A restriction is lifted at this share of the limit, so that a size near the limit does not toggle it. */
 const hysteresis = 0.98
 
+/** Returns the restriction for a size, with 2 % hysteresis. */
 export function restrictionFor(sizeBytes: number, limits: DatabaseLimits, current: Restriction): Restriction {
   const ceiling = limits.ceilingBytes * (current === 'no_login' ? hysteresis : 1)
   const limit = limits.bytes * (current === 'none' ? 1 : hysteresis)
@@ -138,7 +142,10 @@ export function limitChanges(
   return { lower: [], raise }
 }
 
-/** Returns the most sessions per database whose total is at most `most`; never less than `leastShare`. */
+/**
+ * Returns the largest number of sessions per database for which the total is at most `most`; never less than
+ * `leastShare`.
+ */
 function shareOf(sessions: readonly number[], most: number): number {
   let share = sessions.reduce((most, each) => Math.max(most, each), 0)
   while (share > leastShare && sessions.reduce((sum, each) => sum + Math.min(each, share), 0) > most) share--

@@ -41,7 +41,10 @@ export async function lockAccount(transaction: Transaction, { accountId }: Tenan
   await lockByName(transaction, `databases of ${accountId}`)
 }
 
-/** Throws `invalid_request` when one more database would exceed a limit of its project or account. */
+/**
+ * Throws `invalid_request` when one more database of this plan would exceed the limit of its project, or the account's
+ * limits on databases or connections.
+ */
 export async function checkQuota(
   dependencies: QuotaDependencies,
   transaction: Transaction,
@@ -83,6 +86,7 @@ export async function checkQuota(
   }
 }
 
+/** Throws `invalid_request` when the account has as many snapshots as its tier allows. */
 export async function checkSnapshotQuota(
   { plans, tierOf, projectsOf }: QuotaDependencies,
   transaction: Transaction,

@@ -22,15 +22,20 @@ import {
  */
 export interface DatabaseReconciler {
   reconcile(databaseId: string, signal: AbortSignal): Promise<void>
-  /** Resolves to false when it is open, or when other work is running: a copy opens the database at its end. */
+  /**
+   * Opens a database in use. Resolves to false when it is open already, or when other work on it is running, such as a
+   * copy, which opens the database at its end.
+   */
   reopen(databaseId: string, signal: AbortSignal): Promise<boolean>
   /** Continues the rotation of a password. It does not wait for other work on the database, such as a copy. */
   changeLogins(databaseId: string, linked: LinkedApps, signal: AbortSignal): Promise<void>
   readonly withLogins: WithLogins
+  /** Removes a deleted database permanently, if it can no longer be restored. */
   drop(databaseId: string, signal: AbortSignal): Promise<void>
   reconcileSnapshot(snapshotId: string, signal: AbortSignal): Promise<void>
   pruneSnapshots(databaseId: string): Promise<void>
   removeProject(projectId: string, signal: AbortSignal): Promise<void>
+  /** Enqueues jobs for everything that an earlier server left unfinished. */
   resume(): Promise<void>
 }
 
@@ -56,7 +61,7 @@ interface ProvisioningDependencies extends RoleDependencies {
   readonly logger: Logger
 }
 
-/** A database is not opened while other work on it takes longer. */
+/** The opening of a database waits for other work on it for this time. */
 const patienceMs = 1_000
 
 type ReconcilerDependencies = ProvisioningDependencies & SnapshotDependencies
@@ -335,7 +340,10 @@ function snapshotsOf(database: Database, databaseId: string): Promise<{ id: stri
     .execute()
 }
 
-/** Time without a server does not count towards the time limit of retries. */
+/**
+ * Enqueues a job for everything that an earlier server left unfinished. Time without a server does not count towards
+ * the time limit of retries.
+ */
 async function resume(database: Database): Promise<void> {
   const db = database.withTables<DatabasesTables>()
   const provisioning = await db

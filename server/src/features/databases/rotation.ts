@@ -31,6 +31,7 @@ export interface Rotation {
   readonly applied: () => Promise<void>
 }
 
+/** A request waits for this time until the engine has the new password. */
 const applyTimeoutMs = 10_000
 const pollMs = 25
 

@@ -4,7 +4,7 @@ import { type ApiError, invalidRequest, notFound } from '../../contract/errors.t
 import type { TenantProject } from '../../http/principal.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 
-/** Throws `not_found`. */
+/** Returns the row of a project's database. Throws `not_found`. */
 export async function findDatabase(
   db: Database | Transaction,
   project: TenantProject,
@@ -15,7 +15,7 @@ export async function findDatabase(
   return row
 }
 
-/** Locks the row until the transaction ends. Throws `not_found`. */
+/** Returns the row, locked until the transaction ends. Throws `not_found`. */
 export async function lockDatabase(trx: Transaction, project: TenantProject, id: string): Promise<DatabaseRow> {
   const row = await rowOf(trx, project, id).forUpdate().executeTakeFirst()
   if (row === undefined) throw notFound()
@@ -64,7 +64,7 @@ export type DatabasesTables = {
     former_password: Buffer | null
     former_ends_at: Date | null
     status: DatabaseStatus
-    /** The source of the content; set while provisioning. */
+    /** The snapshot for the database's content; set while provisioning. */
     source_snapshot_id: string | null
     /** Identifies the running restoration, so that a repeated job does not restore twice; set while provisioning. */
     restore_id: string | null
@@ -73,7 +73,7 @@ export type DatabasesTables = {
     provisioning_since: Generated<Date>
     /** Null until the database was first available; before that it holds nothing worth keeping. */
     available_at: Date | null
-    /** The time after which a deleted database cannot be restored. */
+    /** The time at which the content of a deleted database is removed. */
     drop_at: Date | null
     created_at: Generated<Date>
   }
@@ -93,4 +93,5 @@ export type DatabasesTables = {
 export type DatabaseRow = Selectable<DatabasesTables['databases']>
 export type SnapshotRow = Selectable<DatabasesTables['snapshots']>
 
+/** The restriction of an oversized database: none, no writes, or neither writes nor logins. */
 export type Restriction = 'none' | 'read_only' | 'no_login'

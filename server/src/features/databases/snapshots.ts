@@ -279,7 +279,10 @@ export function snapshotsToRemove(snapshots: readonly RetainedSnapshot[], limits
     .map(({ id }) => id)
 }
 
-/** Returns the ids of the snapshots, from which no new database can be made. Waits for begun creations. */
+/**
+ * Keeps new databases from being created from the snapshots of a database, and returns the ids of the snapshots. Waits
+ * for creations that have begun.
+ */
 export async function closeSnapshots(database: Database, databaseId: string): Promise<string[]> {
   const rows = await database
     .withTables<DatabasesTables>()

@@ -14,6 +14,7 @@ export function anotherTry(
   return { command: { ...command, nodeOptions: ['--openssl-legacy-provider'] }, note: oldHashNote }
 }
 
+/** Returns the advice for a failed build whose last lines name one of these obstacles. */
 export function buildAdvice(lines: readonly string[]): string | undefined {
   const text = stripVTControlCharacters(lines.join('\n'))
   return obstacles.find(([pattern]) => pattern.test(text))?.[1]

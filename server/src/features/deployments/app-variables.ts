@@ -88,7 +88,10 @@ export async function sourceOfSecrets(
   return sourceOf(by.kind === 'user' ? current : (serving ?? current))
 }
 
-/** Gives all secrets of an app, or only secrets without a source, to a source. Needs the lock of the app. */
+/**
+ * Gives an app's secrets to a source: all of them, or only secrets without a source. The caller holds the lock of the
+ * app.
+ */
 export async function giveSecretsTo(
   transaction: Transaction,
   appId: string,

@@ -36,6 +36,7 @@ export function appHandlers(apps: AppRequests, apply: Apply): HandlersOf<'apps' 
   }
 }
 
+/** Reads and changes of apps and their releases, for owners. All throw `not_found`. */
 interface AppRequests {
   list(project: TenantProject, page: PageRequest): Promise<Page<ResponseBody<'apps.list'>>>
   get(project: TenantProject, id: string): Promise<ResponseBody<'apps.get'>>
@@ -114,7 +115,7 @@ export function createAppRequests(dependencies: AppRequestDependencies): AppRequ
   }
 }
 
-/** Three reads in total. */
+/** Shows apps with their releases and domains, with three reads in total. */
 async function viewsOf(
   { store, urlOf, domainsOf }: AppRequestDependencies,
   on: Database | Transaction,

@@ -95,7 +95,7 @@ export function createBuildStep(dependencies: BuildDependencies): BuildStep {
   }
 }
 
-/** The caller has waited for a slot. */
+/** Builds within the limits of time and space. The caller has waited for a slot. */
 function build(
   { lastLines, disk, credentialsFor, settings }: BuildDependencies,
   release: Release,
@@ -207,7 +207,10 @@ function failure(
   return new DeploymentError('build', code, withLastLines(message, lines))
 }
 
-/** Rejects with a `DeploymentError` that ends in the build's last lines. */
+/**
+ * Builds the Dockerfile of a plan, and returns the plan. Rejects with a `DeploymentError` that ends in the build's last
+ * lines.
+ */
 async function buildImage(
   images: Images | null,
   release: Release,
@@ -216,6 +219,7 @@ async function buildImage(
     readonly output: FileHandle
     readonly signal: AbortSignal
     readonly lastLines: () => Promise<readonly string[]>
+    /** Returns the project's credentials for a registry; null when the project has none. */
     readonly credentialsFor: (registry: string) => Promise<RegistryCredentials | null>
   },
 ): Promise<BuildPlan> {

@@ -6,7 +6,7 @@ export const changesChannel = 'fairlead_deployments'
 /** A deployment that its owner has changed or deleted, or a new app. It is a hint: only the rows count. */
 export interface Changed {
   readonly appId: string
-  /** Null for a new app. */
+  /** The changed deployment; null for a new app. */
   readonly deploymentId: string | null
 }
 

@@ -88,7 +88,7 @@ interface CreateDependencies {
       id: string,
       mayUse: (projectId: string) => boolean,
     ) => Promise<DeploymentSource>
-    /** Prevents the removal of the source. Throws `invalid_request`. */
+    /** Returns the commit of the project's uploaded source, and prevents its removal. Throws `invalid_request`. */
     readonly uploaded: (
       transaction: Transaction,
       projectId: string,

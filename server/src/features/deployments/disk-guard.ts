@@ -27,7 +27,9 @@ export interface DiskLimit {
   measure(enough: number): Promise<number>
 }
 
-/** A fast disk writes a gigabyte in this time; the reserve must be larger. */
+/**
+ * The interval at which the free space is read. A fast disk writes a gigabyte in this time; the reserve must be larger.
+ */
 const freeEveryMs = 500
 
 export function createDiskGuard(options: { readonly directory: string; readonly reserveBytes: number }): DiskGuard {
@@ -130,7 +132,10 @@ const leastMs = 2_000
 const longestMs = 10_000
 /** Measuring a large tree takes long; it may use a tenth of the time. */
 const pauseFactor = 10
-/** Other programs may free space at the same time, which hides growth: so the limit is half of the rest. */
+/**
+ * Other programs may free space at the same time, which hides growth. So the step is measured once the free space has
+ * fallen by half of its remaining bytes.
+ */
 const shareOfRest = 0.5
 
 interface Measurement {

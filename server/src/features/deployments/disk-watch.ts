@@ -13,6 +13,7 @@ import type { DeploymentStore } from './rows.ts'
 import type { DeploymentRow } from './tables.ts'
 
 interface DiskWatch {
+  /** Measures the disk usage of every running app repeatedly, until `signal` aborts. */
   watch(signal: AbortSignal): Promise<void>
 }
 
@@ -160,6 +161,7 @@ async function stopWriter(
   if (row !== undefined) await stop(dependencies, row, diskFull(), signal)
 }
 
+/** Returns the disk usage of an app; any number above `enough` as soon as it uses more. */
 async function bytesOf({ runtimes }: DiskWatchDependencies, row: DeploymentRow, enough: number): Promise<number> {
   const { builder, releases } = runtimes.named(row.runtime)
   // While a build of the app runs, the build's guard measures the folders that both can write to.
@@ -167,7 +169,10 @@ async function bytesOf({ runtimes }: DiskWatchDependencies, row: DeploymentRow, 
   return releases.diskUsage(releaseRef(row), part, enough)
 }
 
-/** While the database is unreachable, the app is stopped first, and the stop is recorded later. */
+/**
+ * Stops a running app under its lock. While the database is unreachable, the app is stopped first, and the stop is
+ * recorded later.
+ */
 async function stop(
   dependencies: DiskWatchDependencies,
   seen: DeploymentRow,

@@ -27,7 +27,10 @@ export const serverFailure: DeploymentFailure = {
   message: 'Something went wrong on the server. Its log has the details under the id of this deployment.',
 }
 
-/** Masks secrets: the output of a build may contain them, and many places show the failure. */
+/**
+ * Returns the failure that the deployment's owner sees. Masks secrets, because the output of a build may contain them,
+ * and many places show the failure.
+ */
 export function failureOf(error: unknown, secrets: readonly string[]): DeploymentFailure {
   if (error instanceof DeploymentError) {
     return { ...error.failure, message: storable(createMasker(secrets).mask(error.message)) }
@@ -109,7 +112,7 @@ const megabytes = (bytes: number): string => `${Math.round(bytes / 1_000_000)} M
 
 const more = 'More needs a larger plan for an app, and a higher FAIRLEAD_BUILD_MEMORY_MB of the operator for a build.'
 
-/** Limits that programs reach without being ended, and report in their output. */
+/** Limits that do not end a process from outside: programs reach them and report them in their output. */
 const limitHints: readonly { readonly pattern: RegExp; readonly advice: (lines: readonly string[]) => string }[] = [
   {
     pattern: /JavaScript heap out of memory|JS heap out of memory|ERR_WORKER_OUT_OF_MEMORY/,
@@ -145,6 +148,7 @@ const limitHints: readonly { readonly pattern: RegExp; readonly advice: (lines: 
   },
 ]
 
+/** Says which limit the last lines of an output mention, and what to do; `null` when they mention no limit. */
 export function limitInOutput(lines: readonly string[]): string | null {
   const found = limitHints.find(({ pattern }) => lines.some((line) => pattern.test(line)))
   return found === undefined ? null : found.advice(lines)

@@ -20,7 +20,10 @@ import type { DeploymentSecrets } from './secrets.ts'
 import { within } from './steps.ts'
 import type { CommitDetails, DeploymentRow } from './tables.ts'
 
-/** Records the commit, too. Nothing may be built before the sources are within their limit. */
+/**
+ * Fetches the sources of a deployment into a folder of its release, and records the commit. Nothing may be built before
+ * the sources are within their limit.
+ */
 export type FetchStep = (
   row: DeploymentRow,
   target: { readonly directory: string; readonly releases: Pick<ReleaseStore, 'diskUsage'> },

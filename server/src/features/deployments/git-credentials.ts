@@ -76,7 +76,10 @@ export function gitCredentialHandlers(dependencies: GitCredentialDependencies): 
 /** Adds a name by which the owner of the repository recognises the key. */
 const withComment = ({ publicKey }: DeployKey, appId: string): string => `${publicKey} fairlead-${appId}`
 
-/** Throws `invalid_request` when the repository cannot use this kind of credentials. */
+/**
+ * Returns the repository that credentials are for. Throws `invalid_request` when it cannot use this kind of
+ * credentials.
+ */
 async function repository(
   { releases, allowHttpTokens }: Pick<GitCredentialDependencies, 'releases' | 'allowHttpTokens'>,
   transaction: Transaction,
@@ -98,6 +101,7 @@ async function repository(
   return { source }
 }
 
+/** Returns the repository of an app; null when it has none. */
 async function repositoryOf(
   releases: GitCredentialDependencies['releases'],
   transaction: Transaction,
@@ -141,7 +145,10 @@ function findCredentials(on: Database | Transaction, appId: string): Promise<Git
 
 type GitAccessOf = (row: DeploymentRow) => Promise<GitAccess>
 
-/** Uses the deployment's token, else the app's credentials for exactly this repository. */
+/**
+ * Returns a function that tells how git reaches the repository of a deployment: with the deployment's token, else with
+ * the app's credentials for exactly this repository.
+ */
 export function createGitAccess(dependencies: {
   readonly database: Database
   readonly secretBox: SecretBox
@@ -208,7 +215,7 @@ type GitAccessTables = {
     kind: 'token' | 'deploy_key'
     git_url: string
     secret: Buffer
-    /** Null for a token. */
+    /** The public part of a key; null for a token. */
     public_key: string | null
     created_at: Generated<Date>
   }

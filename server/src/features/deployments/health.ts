@@ -10,9 +10,9 @@ import type { InstanceControl } from './instances.ts'
 import type { LastLines, NoteInLog } from './release-log.ts'
 
 interface HealthOptions {
-  /** The time until the first good answer. */
+  /** The time until the first good answer, in milliseconds. */
   readonly startTimeoutMs: number
-  /** The time for which the app must stay up after that answer. */
+  /** The time for which the app must stay up after that answer, in milliseconds. */
   readonly stableMs: number
   readonly path: string | undefined
 }
@@ -134,7 +134,10 @@ const servedElsewhere = (port: number, servable: number): string =>
 
 const mostShown = 500
 
-/** Masks the values of the app's variables before the text is cut: otherwise a part of a value could remain. */
+/**
+ * Returns a program's output without the values of the app's variables. They are masked before the text is cut, because
+ * otherwise a part of a value could remain.
+ */
 const shown = (text: string, { variables }: Pick<Release, 'variables'>): string =>
   createMasker(Object.values(variables)).mask(text).slice(0, mostShown)
 

@@ -83,7 +83,7 @@ export interface Deployments {
     | 'logs'
     | 'sources'
   >
-  /** The app gets the connection string as a variable. */
+  /** Links a database to an app, which gets the connection string as a variable. */
   readonly linkDatabase: LinkRequests['create']
   readonly count: BatchedRead<string, number>
   readonly countApps: ProjectReads['countApps']

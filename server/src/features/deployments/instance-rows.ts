@@ -19,9 +19,12 @@ export interface InstanceName {
 export interface InstanceRows {
   /** Ordered by type and number. */
   of(deploymentId: string, on?: Database | Transaction): Promise<InstanceRow[]>
-  /** Of all deployments that are building or running. */
+  /** Returns the instances of all deployments that are building or running. */
   all(): Promise<InstanceRow[]>
-  /** Replaces the previous instance of that name. Returns false when the release may no longer run. */
+  /**
+   * Records the start of an instance, which replaces the previous instance of that name. Returns false when the release
+   * may no longer run.
+   */
   started(target: DeploymentGeneration, name: InstanceName, handle: Handle): Promise<boolean>
   /**
    * Records the state of an instance, and its new handle. Returns false when the instance no longer has a row, for
@@ -214,7 +217,10 @@ async function remove(
   return numDeletedRows === 1n
 }
 
-/** True for variables from before a rotation. Later variables mean a start since the row was read. */
+/**
+ * True for an instance whose variables are older than a rotation. An instance with later variables was started since
+ * the row was read.
+ */
 export const isOutdated = (
   { variable_origins }: Pick<DeploymentRow, 'variable_origins'>,
   { handle }: Pick<InstanceRow, 'handle'>,

@@ -5,12 +5,18 @@ import type { Handle, Instances, Release, ReleaseRef, Runtime, StopOptions } fro
 import type { Runtimes } from '../../runtimes/runtimes.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/** `runtime` keeps the release by its row; null without a row: then any runtime may keep it. */
+/**
+ * A release, with the name of the runtime that keeps it by its row. The name is null without a row: then any runtime
+ * may keep it.
+ */
 interface KeptRelease extends ReleaseRef {
   readonly runtime: string | null
 }
 
-/** Each instance has a log. An unreachable runtime does not affect releases of other runtimes. */
+/**
+ * Starts and ends the instances of releases, each with its log. An unreachable runtime does not affect releases of
+ * other runtimes.
+ */
 export interface InstanceControl {
   /** Like `Instances.start`, with the log of that instance. The default name is `web.1`. */
   start(
@@ -19,7 +25,10 @@ export interface InstanceControl {
     command: Command,
     options?: { readonly beside?: boolean; readonly process?: string },
   ): Promise<Handle>
-  /** Takes over limits, access and log of an instance of an earlier server, again if the access was lost. */
+  /**
+   * Takes over an instance that an earlier server has started: its limits, its access and its log. It may be called
+   * again if the access was lost.
+   */
   adopt(release: Release, handle: Handle): Promise<void>
   /** True when this leader has started or adopted the instance, and it has not ended. */
   isAdopted(handle: Handle): boolean
@@ -33,6 +42,7 @@ export interface InstanceControl {
   halt(release: KeptRelease, options?: StopOptions): Promise<void>
   /** Ends everything that runs of a release and removes its files. Keeps its logs. */
   remove(release: KeptRelease): Promise<void>
+  /** False for a release without files, instances or images. */
   isMade(release: KeptRelease): Promise<boolean>
 }
 
@@ -137,7 +147,10 @@ function createOutput(logs: InstanceControlDependencies['logs']) {
   }
 }
 
-/** Skips an unreachable runtime for images, unless it keeps the release: the sweep removes the rest later. */
+/**
+ * Yields the runtimes that may hold parts of a release. Skips an unreachable runtime for images, unless it keeps the
+ * release: the sweep removes the rest later.
+ */
 async function* holdersOf(runtimes: Pick<Runtimes, 'all'>, release: KeptRelease): AsyncGenerator<Runtime> {
   for (const runtime of mayHave(runtimes, release)) {
     const isHolder = runtime.images === null || runtime.name === release.runtime
@@ -205,7 +218,7 @@ export const releaseRef = ({
   appId: app_id,
 })
 
-/** No part of the app may run any more. */
+/** Returns a function that removes all data of an app from runtimes and logs. No part of the app may run any more. */
 export function createRemoveApp({
   runtimes,
   logs,

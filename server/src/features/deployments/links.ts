@@ -31,7 +31,7 @@ export function linkHandlers(links: LinkRequests): HandlersOf<'links'> {
 
 type Link = ResponseBody<'links.create'>
 
-/** The links between a project's apps and databases, for owners. */
+/** Reads and changes of the links between a project's apps and databases, for owners. */
 export interface LinkRequests {
   list(project: TenantProject): Promise<ResponseBody<'links.list'>>
   /**
@@ -220,7 +220,9 @@ export type ReadDatabases = (
   ids: readonly string[],
 ) => Promise<ReadonlyMap<string, { readonly name: string; readonly connectionString: string }>>
 
-/** The variables of the app, and the variables of linked databases under other names. */
+/**
+ * Returns the variables of an app's releases: the app's variables, and variables of linked databases under other names.
+ */
 export type SourcesOf = (
   on: Database | Transaction,
   app: { readonly appId: string; readonly projectId: string },
@@ -307,7 +309,7 @@ async function refreshReleases(
   return rows
 }
 
-/** Of deployments that run or are about to run. */
+/** Returns the releases that have the connection string of a database, and run or are about to run. */
 const releasesInUse = (database: Database, databaseId: string): Promise<DeploymentRow[]> =>
   tablesOf(database)
     .selectFrom('deployments')

@@ -7,7 +7,10 @@ import type { DeploymentGeneration } from './tables.ts'
  * interrupts the holder, which undoes its step as quickly as it can and reads the row again.
  */
 export interface DeploymentLocks {
-  /** Waits for earlier holders. `held.signal` aborts with `outer`, or with `Interrupted` at a later `interrupt`. */
+  /**
+   * Runs `work` when all earlier holders have ended. `held.signal` aborts with `outer`, or with `Interrupted` when
+   * `interrupt` is called after `run`.
+   */
   run<T>(deploymentId: string, work: (held: HeldLock) => Promise<T>, outer?: AbortSignal): Promise<T>
   /**
    * Like `run`, but several callers of `share` hold the lock together, and their `work` functions run one after the
@@ -22,6 +25,7 @@ export interface DeploymentLocks {
    * begun before the notification of the end.
    */
   interrupt(target: DeploymentGeneration & { readonly hasEnded?: boolean }): void
+  /** True while the lock is held or awaited. */
   isHeld(deploymentId: string): boolean
   /** Like `isHeld`, but ignores callers that share the lock. */
   isTaken(deploymentId: string): boolean

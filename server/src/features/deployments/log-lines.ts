@@ -12,7 +12,7 @@ export interface DeploymentLogs {
 /** The logs to read: all logs of a deployment, one stream, or the instances of a process type or one instance. */
 export interface WantedSources {
   readonly stream?: LogStream | undefined
-  /** Such as `worker` or `worker.2`. */
+  /** The process type or the instance, such as `worker` or `worker.2`. */
   readonly process?: string | undefined
 }
 
@@ -208,7 +208,10 @@ function withTimes({ lines }: LogPart): { readonly line: LogLine; readonly noted
 
 export type Positions = Readonly<Record<LogSource, number>>
 
-/** The positions after an event: of the build, of `web.1`, and of other instances: `120-4711:worker:2:80`. */
+/**
+ * Returns an event's id: the positions after it, of the build, of `web.1`, and of other instances by name, such as
+ * `120-4711:worker:2:80`.
+ */
 function idOf({ build = 0, [firstProcess]: first = 0, ...rest }: Positions): string {
   const ofRest = Object.entries(rest).map(([process, position]) => `:${process.replace('.', ':')}:${position}`)
   return `${build}-${first}${ofRest.join('')}`

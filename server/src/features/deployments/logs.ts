@@ -86,7 +86,10 @@ export function createLogs(dependencies: LogsDependencies): Logs {
     name: { appId: row.app_id, deploymentId: row.id },
     masker: maskerOf(row),
   })
-  /** Most logs are read more than once, and to create a masker can take longer than to read a log. */
+  /**
+   * The last masker. Most logs are read more than once, and the creation of a masker can take longer than reading a
+   * log.
+   */
   let last: { readonly key: string; readonly masker: Promise<Masker> } | undefined
   const maskerOf = (row: DeploymentRow): DeploymentLogs['masker'] => {
     let own: Promise<Masker> | undefined
@@ -230,7 +233,10 @@ const stateMs = 1_000
 /** Something is sent at least this often, so that proxies do not close the connection. */
 const silenceMs = 15_000
 
-/** Ends without the event `end` when the client is gone or may no longer read the log. */
+/**
+ * Yields server-sent events: a message for each line, and the event `end` with the status when no more lines will come.
+ * Ends without that event when the client is gone or may no longer read the log.
+ */
 async function* followLog(
   reader: LogReader,
   statusNow: () => Promise<DeploymentStatus | 'deleted'>,
@@ -342,7 +348,7 @@ async function* followApp<Row extends Release>(
 }
 
 function createParts<Row extends Release>(app: AppLog<Row>, wanted: TailRequest) {
-  /** By release id, in the order of their lines. */
+  /** The releases by id, in the order of their lines. */
   const parts = new Map<string, Part>()
 
   const add = (release: Row, positions: Positions): void => {
@@ -448,7 +454,10 @@ async function resume<Row extends Release>(
   return starts
 }
 
-/** Throws an `ApiError` when the log cannot be followed. `ended` aborts when the reader stops. */
+/**
+ * Opens the events of one log. Throws an `ApiError` when the log cannot be followed. `ended` aborts when the reader
+ * stops.
+ */
 type OpenLog = (ended: AbortSignal) => Promise<AsyncGenerator<string, void>>
 
 interface Step {

@@ -108,7 +108,7 @@ async function requestOf(
   }
 }
 
-/** Also records the runtime in the row. */
+/** Returns the runtime that makes and keeps the release, and records it in the row. */
 async function makerOf(
   { runtimes, jobs }: Pick<MakeReleaseDependencies, 'runtimes' | 'jobs'>,
   row: DeploymentRow,
@@ -120,7 +120,10 @@ async function makerOf(
   return maker
 }
 
-/** Turns a build into a release of the runtime that runs programs, if another runtime has built it. */
+/**
+ * Returns a function that turns a build into a release of the runtime that runs programs, if another runtime has built
+ * it.
+ */
 function createPacks(
   { runtimes: { packs }, jobs }: Pick<MakeReleaseDependencies, 'runtimes' | 'jobs'>,
   row: DeploymentRow,
@@ -207,7 +210,10 @@ export function createPromote(dependencies: PromoteDependencies): Promote {
   }
 }
 
-/** Holds the origin's lock during the copy. Requests of the origin's owner have precedence. */
+/**
+ * Copies under the origin's lock, so that its files are not removed during the copy. Requests of the origin's owner
+ * have precedence.
+ */
 async function copyKept(
   { runtimes, rows, locks, disk, settings }: PromoteDependencies,
   row: DeploymentRow,
@@ -268,6 +274,7 @@ type PullImage = (
 interface PullDependencies {
   readonly runtimes: Pick<Runtimes, 'named'>
   readonly logs: Pick<LogStore, 'open' | 'record'>
+  /** Returns the project's credentials for a registry; null when the project has none. */
   readonly credentialsFor: (projectId: string, registry: string) => Promise<RegistryCredentials | null>
   /** Throws a `DeploymentError` for a registry that tenants may not reach through this server. */
   readonly assertReachable: (registry: string) => Promise<void>
@@ -345,9 +352,9 @@ function digestOf(reference: string): string {
 const hub = 'docker.io'
 
 /**
- * Throws a `DeploymentError` for a registry whose host resolves to an address that tenants may not reach through this
- * server. The engine resolves the name again later. So the check blocks names of the machine and of private networks,
- * but not a name server that gives two different answers.
+ * Returns a function that throws a `DeploymentError` for a registry whose host resolves to an address that tenants may
+ * not reach through this server. The engine resolves the name again later. So the check blocks names of the machine and
+ * of private networks, but not a name server that gives two different answers.
  */
 export function createRegistryReach(outbound: Pick<Outbound, 'mode' | 'resolve'>): (registry: string) => Promise<void> {
   return async (registry) => {

@@ -86,7 +86,10 @@ function triggerOf(row: DeploymentRow): Release['trigger'] {
   return { ...row.triggered_by, by: row.triggered_by.kind }
 }
 
-/** A latest release always exists, because an app is deleted with its last deployment. */
+/**
+ * Shows an app with its releases and domains. A latest release always exists, because an app is deleted with its last
+ * deployment.
+ */
 export function appView(
   app: OwnedApp,
   its: {

@@ -7,7 +7,10 @@ import { tablesOf } from './tables.ts'
 
 export const web = 'web'
 
-/** Such as `web.1`; the number differs after the first instance has replaced an ended instance. */
+/**
+ * Returns the name of a release's first instance, such as `web.1`. The number differs after the instance has replaced
+ * an ended instance.
+ */
 export const firstName = (handle: Pick<Handle, 'process'> | null): string => handle?.process ?? `${web}.1`
 
 export const firstNumber = (handle: Pick<Handle, 'process'> | null): number =>

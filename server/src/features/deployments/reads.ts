@@ -11,7 +11,10 @@ export interface ProjectReads {
   list(projectId: string, page: PageRequest): Promise<{ rows: readonly DeploymentRow[]; next: string | null }>
   ofProject(projectId: string): Promise<DeploymentRow[]>
   readonly count: BatchedRead<string, number>
-  /** Counts an account's deployments that wait for a build or are built, without retained releases. */
+  /**
+   * Counts an account's deployments that wait for a build or are being built. A retained release that starts again does
+   * not count.
+   */
   countBuilding(on: Database | Transaction, accountId: string): Promise<number>
   /** The ids of the project's apps that count towards its plan: a deployment of them is building, or has run. */
   countedApps(on: Database | Transaction, projectId: string): Promise<ReadonlySet<string>>

@@ -394,7 +394,10 @@ async function replaceOne(
   await instances.stop(release, handle, { graceMs: stopGraceMs })
 }
 
-/** Resolves when the replaced instance has finished its requests. */
+/**
+ * Gives the address of a replaced instance to its successor. Resolves when the replaced instance has finished its
+ * requests.
+ */
 async function handOver(
   { drain }: Pick<ReplicasDependencies, 'drain'>,
   { row, seen, signal }: Pick<Work, 'row' | 'signal'> & { readonly seen: Observation },

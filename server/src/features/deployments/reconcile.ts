@@ -7,6 +7,7 @@ import type { DeploymentRow } from './tables.ts'
  * counts as ended, when health is checked, and which app stops when the disk is full.
  */
 
+/** Decides when an ended release starts again, and when it has restarted too often. Times are in milliseconds. */
 export interface Restarts {
   isDue(id: string, now: number): boolean
   note(id: string, now: number): void
@@ -70,7 +71,10 @@ export function createRestarts(): Restarts {
 }
 
 export interface Silences {
-  /** Records a silence. True when it lasts too long; until then, a supervisor may restart its worker. */
+  /**
+   * Records that an instance does not listen now. True when that lasts too long. Until then, a supervisor in the app
+   * may restart its worker.
+   */
   isTooLong(handle: Handle, now: number): boolean
 }
 
@@ -98,6 +102,7 @@ export const mostChecksPerSecond = 10
 const checkEveryMs = 10_000
 const checkAgainMs = 5_000
 
+/** Returns the failures in a row after a check, and whether the instance must be restarted. */
 export function afterCheck(
   failuresBefore: number,
   isHealthy: boolean,
@@ -106,7 +111,10 @@ export function afterCheck(
   return { failures, isUnhealthy: failures >= failuresAllowed }
 }
 
-/** Many instances are each checked less often, so that the checks cost no more. */
+/**
+ * Returns the milliseconds until the next check of an instance. Many instances are each checked less often, so that the
+ * checks cost no more.
+ */
 export function nextCheckMs(failures: number, instances: number): number {
   const turnMs = (instances / mostChecksPerSecond) * 1_000
   return Math.max(failures === 0 ? checkEveryMs : checkAgainMs, turnMs)

@@ -79,7 +79,7 @@ const viewOf = ({
 
 const passwordContext = (projectId: string, registry: string): string => `${projectId} registry ${registry}`
 
-/** Returns null when the project has none. */
+/** Returns the project's credentials for a registry; null when the project has none. */
 type CredentialsFor = (projectId: string, registry: string) => Promise<RegistryCredentials | null>
 
 export function createCredentialsFor(given: {

@@ -70,7 +70,10 @@ export function createQueueNotes(
   }
 }
 
-/** Does not say whose builds. The action shows the line outside the log. */
+/**
+ * Returns a line that says how many builds precede a waiting build, but not whose builds. The action shows the line
+ * outside the log.
+ */
 export const waitingLine = (before: number): string =>
   `Waiting for a build slot: ${before === 1 ? '1 build is' : `${before} builds are`} ahead.`
 

@@ -76,7 +76,7 @@ export function changesBetween(before: Variables, after: Variables): VariableCha
 export function givenToNext(
   wanted: {
     readonly app: string
-    /** As `sourceOf` names it. */
+    /** The source, as `sourceOf` names it. */
     readonly source: string
     readonly given: Variables
     readonly keep: readonly string[]

@@ -225,6 +225,7 @@ interface Draining {
    * @param upstream its endpoints, which get no new requests any more; null when it has none
    */
   begin(instance: Handle, upstream: Upstream | null, end: () => Promise<void>): void
+  /** Keeps an instance that is desired again; false when it is already ending. */
   keep(instance: Handle): boolean
 }
 

@@ -10,7 +10,10 @@ export const stopGraceMs = 10_000
 
 /** Changes of an app's route. One change runs at a time for each app, after a deployment's lock and never before it. */
 export interface Routes {
-  /** Does nothing unless the release has the address, and `mayUnroute` allows it under the lock. */
+  /**
+   * Takes the app's address from a release, if the release has it and `mayUnroute`, called under the lock, allows it.
+   * Returns the upstream that had the address; null when nothing changed.
+   */
   unroute(release: ReleaseOfApp, mayUnroute?: () => Promise<boolean>): Promise<Upstream | null>
   /** Gives the app's address to an upstream if `mayRoute` allows it under the lock; returns its result. */
   route(appId: string, upstream: Upstream, mayRoute: () => Promise<boolean>): Promise<boolean>
@@ -61,7 +64,10 @@ export function createRoutes(dependencies: {
 
 type Row = Pick<DeploymentRow, 'id' | 'app_id' | 'variables' | 'build_plan'>
 
-/** Adds keys for the cookies of clients when the plan requires them. */
+/**
+ * Returns the upstream of a release at these endpoints, with keys for the cookies of its clients when its plan requires
+ * them.
+ */
 export function upstreamOf(row: Row, endpoints: Upstream['endpoints']): Upstream {
   const isSticky = row.build_plan?.processes?.[web]?.sticky === true
   return { deploymentId: row.id, endpoints, ...(isSticky && { sticky: stickyOf(row, endpoints) }) }

@@ -26,7 +26,10 @@ import {
   tablesOf,
 } from './tables.ts'
 
-/** Every change of state is one guarded UPDATE that names the former states, and reports when it changes no row. */
+/**
+ * The rows of deployments. Every change of state is one guarded UPDATE that names the states it may leave, and reports
+ * when the row was in another state.
+ */
 export interface DeploymentStore {
   readonly ofProjects: ProjectReads
   readonly releases: ReleaseReads
@@ -277,7 +280,10 @@ export interface ReleaseFacts {
  * deployment has left the expected state, or a later request was accepted.
  */
 export interface JobTransitions {
-  /** Stays `building`, or → `superseded` without a result when a later generation of the app is running. */
+  /**
+   * `building` → `building`: the job begins, or begins again. → `superseded` when a later generation of the app is
+   * already running; then it returns nothing.
+   */
   begin(id: string): Promise<DeploymentRow | undefined>
   /** Reverts a `begin` that was interrupted without a fault of the deployment. */
   giveBack(target: DeploymentGeneration): Promise<void>
@@ -289,6 +295,7 @@ export interface JobTransitions {
   pulled(target: DeploymentGeneration, digest: string): Promise<void>
   /** Records that another runtime keeps the release from now on. Returns false when this generation is outdated. */
   moveTo(target: DeploymentGeneration, runtime: string): Promise<boolean>
+  /** Records how many builds end before this build begins; null when it begins. */
   noteBuildsBefore(target: DeploymentGeneration, buildsBefore: number | null): Promise<void>
   /** Records the steps that have begun. It may arrive after the deployment's end, which closes the last step. */
   noteSteps(target: DeploymentGeneration, steps: readonly StepTimes[]): Promise<void>
@@ -311,7 +318,9 @@ export interface JobTransitions {
     only?: Pick<DeploymentRow, 'instance'>,
   ): Promise<boolean>
   runs(target: DeploymentGeneration): Promise<boolean>
-  /** Returns false when the instance in the given row of a running release was replaced. */
+  /**
+   * Records the new first instance of a running release. Returns false when the instance in the given row was replaced.
+   */
   setInstance(target: DeploymentGeneration & Pick<DeploymentRow, 'instance'>, instance: Handle): Promise<boolean>
   /** Clears the instance of a stopped release, which is about to end: from now on nothing may route to it. */
   forgetInstance(target: DeploymentGeneration): Promise<boolean>

@@ -8,7 +8,10 @@ import type { DeploymentRow } from './tables.ts'
 export interface DeploymentSecrets {
   variablesOf(deployment: Pick<DeploymentRow, 'id' | 'variables'>): Variables
   tokenOf(deployment: Pick<DeploymentRow, 'id' | 'git_token'>): string | null
-  /** Returns secret variables, current and former passwords of linked databases, and the token, for masking. */
+  /**
+   * Returns the values that logs and failures mask: secret variables, current and former passwords of linked databases,
+   * and the token.
+   */
   valuesOf(
     deployment: Pick<DeploymentRow, 'id' | 'variables' | 'variable_origins' | 'former_values' | 'git_token'>,
   ): readonly string[]

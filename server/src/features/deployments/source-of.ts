@@ -34,5 +34,6 @@ function nameOf(reference: string): string {
   return 'problem' in parsed ? reference : imageName(parsed)
 }
 
+/** Returns the image that a release was created with; null for another kind of source. */
 export const imageOf = ({ image, image_digest: digest }: ImageColumns) =>
   image === null ? null : { reference: image, digest }

@@ -3,7 +3,10 @@ import { DeploymentError } from './failure.ts'
 import type { JobTransitions } from './rows.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/** Each step ends when the next begins, and the last step with the deployment. */
+/**
+ * Records when the steps of a deployment begin. Each step ends when the next begins, and the last step with the
+ * deployment.
+ */
 export interface StepRecorder {
   begin(name: DeploymentStep): void
   /** Resolves when everything is written. Never rejects: a deployment does not depend on its times. */

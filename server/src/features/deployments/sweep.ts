@@ -69,8 +69,8 @@ export function createSweep(dependencies: SweepDependencies): Sweep {
 }
 
 /**
- * Returns nothing when the runtime is unreachable, such as a Docker engine that is down; the next sweep asks again.
- * Neither leftovers of other runtimes nor the start of the leader wait for it.
+ * Returns the contents of a runtime; empty when the runtime is unreachable, such as a Docker engine that is down. The
+ * next sweep asks again. Neither leftovers of other runtimes nor the start of the leader wait for it.
  */
 async function inventoryOf({ name, releases }: Runtime, logger: Logger): Promise<Inventory> {
   try {
@@ -81,7 +81,7 @@ async function inventoryOf({ name, releases }: Runtime, logger: Logger): Promise
   }
 }
 
-/** The logs were listed before the rows are read. */
+/** Removes the logs of deployments that are gone. The logs were listed before the rows are read. */
 async function removeLogs(
   { store, logs }: SweepDependencies,
   found: readonly { readonly appId: string; readonly deploymentIds: readonly string[] }[],

@@ -113,7 +113,10 @@ async function openAddress(gateway: Pick<Gateway, 'open'>, app: App): Promise<vo
   }
 }
 
-/** Converts an error into the failure of the deployment if the gateway does not answer. */
+/**
+ * Converts an error of the gateway into the failure of the deployment if the gateway does not answer. Throws other
+ * errors unchanged.
+ */
 function throwUnanswered(error: unknown): never {
   if (!isUnanswered(error)) throw error
   throw new DeploymentError(

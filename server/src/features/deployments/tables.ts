@@ -9,6 +9,7 @@ import type { VariableOrigins } from './release-variables.ts'
 
 type NullableJson<T extends object> = ColumnType<T | null, string | null, string | null>
 
+/** The message, the author and the time of a commit; `at` is in ISO 8601. */
 export interface CommitDetails {
   readonly message: string
   readonly author: string
@@ -21,11 +22,14 @@ export interface RecordedSteps {
   readonly steps: readonly StepTimes[]
 }
 
-/** The rollback, restart or application of variables that one generation follows. */
+/**
+ * The request that one generation follows: a rollback or a restart of a retained release, or an application of
+ * variables.
+ */
 export interface LastRequest {
   readonly generation: number
   readonly kind: 'rollback' | 'restart' | 'variables'
-  /** RFC 3339. */
+  /** The time in RFC 3339. */
   readonly at: string
   readonly by: DeploymentTrigger
 }
@@ -59,12 +63,18 @@ export type DeploymentsTables = {
     /** The folder of the app, which overrides fairlead.json; null when the request names no folder. */
     root: string | null
     variables: Buffer
-    /** Connection strings from before rotations, the latest last, as encrypted JSON: logs mask their passwords. */
+    /**
+     * Connection strings from before rotations, the latest last, as encrypted JSON, because logs mask their passwords.
+     * Null without rotations.
+     */
     former_values: Buffer | null
     variable_origins: JSONColumnType<VariableOrigins>
     /** Encrypted, only for the fetch; null afterwards. */
     git_token: Buffer | null
-    /** The deployment that superseded this waiting deployment, until the newer deployment serves or fails. */
+    /**
+     * The deployment that superseded this waiting deployment, until the newer deployment serves or fails; null
+     * otherwise.
+     */
     superseded_by: string | null
     build_plan: NullableJson<BuildPlan>
     runtime: string
@@ -104,7 +114,7 @@ export type DeploymentsTables = {
   instances: {
     deployment_id: string
     type: string
-    /** From 2 for `web`, and from 1 for other types. */
+    /** The number in the name, from 2 for `web`, and from 1 for other types. */
     number: number
     handle: JSONColumnType<Handle>
     state: InstanceState

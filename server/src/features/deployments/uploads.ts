@@ -33,6 +33,7 @@ interface UploadDependencies {
   readonly files: SourceFiles
   readonly plans: Plans
   readonly totals: Pick<Totals, 'of'>
+  /** Prevents the deletion of the project until the transaction ends; false when the project is no longer active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
   readonly assertRoom: () => Promise<void>
   /** The most disk space for the files of a commit; a bundle has the same limit. */
@@ -211,7 +212,7 @@ function bundleTooLarge(mostBytes: number): ApiError {
   })
 }
 
-/** Takes each part after the previous part. */
+/** Passes the body on as it arrives, each part after the previous part was taken. */
 async function readBody(
   { message, idleTimeoutMs, deadlineMs }: ReceiveOptions,
   take: (chunk: Buffer) => Promise<void>,

@@ -154,7 +154,10 @@ async function assertFits(
   throw invalidRequest({ field, message: `an app has at most ${mostVariables} variables` })
 }
 
-/** Throws `invalid_request` for names to remove that do not exist, or that the request also sets. */
+/**
+ * Returns the changes of a request. Throws `invalid_request` for names to remove that do not exist, or that the request
+ * also sets.
+ */
 function changeOf(
   { set = {}, dotenv = {}, kind, unset = [] }: BodyOutput<'variables.update'>,
   { existing, source }: { readonly existing: readonly AppVariable[]; readonly source: string | null },
@@ -173,6 +176,7 @@ function changeOf(
   return { set: variables, removed: unset }
 }
 
+/** Returns the variables with these names, or all. Throws `invalid_request` for unknown names. */
 function chosen(variables: readonly AppVariable[], names: readonly string[] | undefined): readonly AppVariable[] {
   if (names === undefined) return variables
   const byName = new Map(variables.map((variable) => [variable.name, variable]))
@@ -272,7 +276,10 @@ interface ApplyDependencies {
   readonly addRelease: AddRelease
   readonly runtimes: RuntimeNames
   readonly assertRoom: () => Promise<void>
-  /** Throws `invalid_request` for a repository or a token that must not be used. */
+  /**
+   * Throws `invalid_request` for a repository that the account may not deploy, and for a token that cannot be sent
+   * there.
+   */
   readonly checkRepository: (accountId: string, source: RepositoryToCheck) => Promise<void>
   /** Throws `invalid_request` when an uploaded source is gone; otherwise records its use. */
   readonly useUploaded: (transaction: Transaction, projectId: string, sourceId: string) => Promise<unknown>

@@ -9,7 +9,7 @@ import { type DomainProblem, type DomainRow, tablesOf } from './tables.ts'
 
 /** The longest time between two checks, in case a notification was missed. */
 const lookMs = 30_000
-/** While checks are running; finished checks make room for other domains. */
+/** The time between two searches while checks are running. Finished checks make room for other domains. */
 const whileUnderWayMs = 1_000
 /** The most running checks, in total and for each account. */
 const atOnce = { all: 50, each: 5 }
@@ -88,7 +88,7 @@ export interface CheckOptions {
   readonly within?: (transaction: Transaction) => Promise<void>
 }
 
-/** Applies the findings to the domain. When `signal` aborts, it rejects and leaves the domain unchanged. */
+/** Checks a domain and applies the findings to it. When `signal` aborts, it rejects and leaves the domain unchanged. */
 export type RunCheck = (domain: DomainRow, options: CheckOptions) => Promise<void>
 
 /** Enough time for several name servers that do not answer. */
@@ -186,7 +186,7 @@ async function settle(
   for (const appId of appIds) await electPrimary(transaction, appId)
 }
 
-/** A stored time after `now` comes from a wrong clock. */
+/** True for a check that began before the last stored check. A stored time after `now` comes from a wrong clock. */
 const isOlder = (began: Date, { checked_at }: Pick<DomainRow, 'checked_at'>, now: Date): boolean =>
   checked_at !== null && began < checked_at && checked_at <= now
 

@@ -22,7 +22,7 @@ export interface DomainHandlerDependencies {
   readonly plans: Plans
   readonly names: DomainNames
   readonly runCheck: RunCheck
-  /** By the ids of the domains. */
+  /** Returns the certificates of domains, by the ids of the domains. */
   readonly certificatesOf: (
     on: Database | Transaction,
     domains: readonly DomainRow[],
@@ -35,7 +35,7 @@ export interface DomainNames {
   readonly parse: (text: string) => ParsedName
   readonly unicodeOf: (name: string) => string
   readonly urlOf: (name: string) => string
-  /** By the ids of the domains. */
+  /** Returns the DNS records to set, by the ids of the domains. */
   readonly recordsOf: (
     on: Database | Transaction,
     domains: readonly DomainOfRecords[],
@@ -43,7 +43,7 @@ export interface DomainNames {
 }
 
 export interface DomainOfRecords extends Pick<DomainRow, 'id' | 'app_id' | 'name'> {
-  /** Null when no proof is needed. */
+  /** The value for the TXT record that proves ownership; null when no proof is needed. */
   readonly token: string | null
 }
 
@@ -105,7 +105,7 @@ export function domainHandlers(dependencies: DomainHandlerDependencies): Handler
 
 type Params = Readonly<Record<'app_id' | 'id', string>>
 
-/** All functions throw `not_found`. */
+/** Finds the domains of a project. All functions throw `not_found`. */
 function accessTo({ findApp, holdApp }: Pick<DomainHandlerDependencies, 'findApp' | 'holdApp'>) {
   const assertApp = async (on: Database | Transaction, project: TenantProject, appId: string): Promise<void> => {
     if ((await findApp(on, project.id, appId)) === undefined) throw notFound()
@@ -117,7 +117,7 @@ function accessTo({ findApp, holdApp }: Pick<DomainHandlerDependencies, 'findApp
   return {
     assertApp,
     found,
-    /** Also locks the app, as every change of its domains must. */
+    /** Finds a domain and locks its app, as every change of the app's domains must. */
     async held(transaction: Transaction, project: TenantProject, params: Params): Promise<DomainRow> {
       await holdApp(transaction, project.id, params.app_id)
       return existing(await findDomain(transaction, params.app_id, params.id))

@@ -34,7 +34,10 @@ export function afterCheck(before: CheckHistory, isRight: boolean, now: Date): C
   return { ...before, status: hasFailed ? 'failing' : before.status, checks, wrong_checks, wrong_since }
 }
 
-/** Returns null when the domain gets no check until its owner requests a check. */
+/**
+ * Returns the time of the check that follows a check at `now`; null when the domain gets no check until its owner
+ * requests one.
+ */
 export function nextCheckAt({ status, asked_at, checks, wrong_checks }: CheckHistory, now: Date): Date | null {
   const after = (ms: number) => new Date(now.getTime() + ms)
   if (status === 'failing') return after(hourMs)

@@ -35,12 +35,16 @@ type AppsOfDomains = DomainDnsParts['apps'] & {
 export interface Domains {
   readonly handlers: HandlersOf<'domains'>
   readonly channel: string
+  /** Returns the served names of some apps or of all apps; for each app the primary domain first, then the oldest. */
   readonly served: typeof servedDomains
   readonly namesOf: typeof domainNamesOf
   readonly count: typeof countDomains
   /** Removes the domains of a project that is being deleted, so that their names are free at once. */
   removeProject(transaction: Transaction, projectId: string): Promise<void>
-  /** Resolves when the gateway has the names of all apps, or cannot be reached. Also rechecks domains regularly. */
+  /**
+   * Passes the names of apps to the gateway, and rechecks domains regularly. Resolves when the gateway has all names,
+   * or cannot be reached.
+   */
   lead(leader: DomainsLeaderParts): Promise<DomainsWork>
 }
 

@@ -5,12 +5,13 @@ import type { ServedDomain } from './rows.ts'
 
 export interface GatewayName {
   readonly hostname: string
+  /** The host that visitors are redirected to; null where the app answers. */
   readonly redirectTo: string | null
 }
 
 export interface NameSyncDependencies {
   readonly served: () => Promise<readonly ServedDomain[]>
-  /** Replaces all names of an app at the gateway. */
+  /** Sets the names of an app at the gateway, in place of all earlier names. */
   readonly name: (appId: string, names: readonly GatewayName[]) => Promise<void>
   /** The names that the gateway has at the beginning, by app. */
   readonly before: ReadonlyMap<string, readonly GatewayName[]>
@@ -21,7 +22,10 @@ export interface NameSyncDependencies {
 const lookMs = 30_000
 const retryMs = 500
 
-/** Resolves after the first pass, even if the gateway could not be reached. */
+/**
+ * Keeps the names at the gateway equal to the names in the rows. Resolves after the first pass, even if the gateway
+ * could not be reached.
+ */
 export async function startNameSync(dependencies: NameSyncDependencies): Promise<Repeated> {
   const sync = createPass(dependencies)
   const work = () => sync().then(() => lookMs)
@@ -75,7 +79,7 @@ function stillWanted(names: readonly GatewayName[], wanted: readonly GatewayName
   return names.filter(({ hostname }) => hostnames.has(hostname))
 }
 
-/** A failure for one app does not affect other apps. */
+/** Sets the names of each app. A failure for one app does not affect other apps. */
 async function failuresOf(
   all: readonly (readonly [appId: string, names: readonly GatewayName[]])[],
   send: (appId: string, names: readonly GatewayName[]) => Promise<void>,

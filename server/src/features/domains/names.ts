@@ -105,6 +105,7 @@ function insteadOf(text: string): string {
   return host.includes('.') ? `, ${quote(host)}` : ''
 }
 
+/** Returns the A-label of a label in Unicode or punycode, or why there is none. */
 function encodeLabel(label: string, topLevel: string): string | NameRefusal {
   if (label === '') return refuse('empty_label', 'must have something between all of its dots')
   if (label.includes('_')) {

@@ -6,7 +6,9 @@ import { type CheckHistory, nextCheckAt } from './due.ts'
 import { servedStatuses } from './rows.ts'
 import { type DomainProblem, type DomainRow, tablesOf } from './tables.ts'
 
-/** Returns 160 random bits in characters that every form accepts. */
+/**
+ * Returns a new value for the TXT record that proves ownership: 160 random bits in characters that every form accepts.
+ */
 export const newDomainToken = (): string => randomBytes(20).toString('hex')
 
 /**
@@ -96,7 +98,10 @@ export function rivalOf(
     .executeTakeFirst()
 }
 
-/** The domain becomes pending, with a new token: the old TXT record could take the name back. */
+/**
+ * Takes a name away from a domain, which becomes pending. It gets a new token, because its old TXT record could take
+ * the name back.
+ */
 export async function displace(
   transaction: Transaction,
   { id, name }: Pick<DomainRow, 'id' | 'name'>,
@@ -144,6 +149,7 @@ export async function holdOwnNames(database: Database, operatorId: string, names
 /** The most names recorded for an account. With wildcards in DNS, names cost nothing, so there must be a limit. */
 const mostHeld = 10_000
 
+/** Forgets the names that were recorded longest ago, beyond `mostHeld` for each account. */
 export async function forgetHolders(database: Database): Promise<void> {
   await sql`
     delete from domain_holders where name in (

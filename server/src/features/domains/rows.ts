@@ -22,7 +22,7 @@ export function lockDomain(transaction: Transaction, id: string): Promise<Domain
   return tablesOf(transaction).selectFrom('domains').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
 }
 
-/** In any status. */
+/** Returns an account's domain of this name, in any status. */
 export function ofAccount(
   on: Database | Transaction,
   accountId: string,
@@ -89,7 +89,7 @@ export async function dueDomains(
 
 const isDue = sql<boolean>`(next_check_at <= now() or next_check_at > now() + make_interval(secs => ${2 * (longestWaitMs / 1000)}))`
 
-/** In milliseconds; null without a next check. */
+/** Returns the milliseconds until the next check is due; null without a next check. */
 export async function untilNextCheck(database: Database): Promise<number | null> {
   const { wait } = await tablesOf(database)
     .selectFrom('domains')
@@ -155,7 +155,7 @@ export async function domainNamesOf(
   return new Map([...served].map(([appId, domains]) => [appId, domains.map(({ name }) => name)]))
 }
 
-/** Locks the apps of the project first. */
+/** Removes the domains of a project that is being deleted, under the locks of its apps. */
 export async function removeOfProject(
   transaction: Transaction,
   lockApp: (transaction: Transaction, appId: string) => Promise<void>,
@@ -175,10 +175,8 @@ export async function removeOfProject(
 type Candidate = Pick<DomainRow, 'id' | 'is_primary' | 'redirect'>
 
 /**
- * Domains that do not redirect come first; among equals the present primary domain wins, and otherwise the domain that
- * is served longest.
- *
- * @param served the served domains without wildcards, longest served first
+ * Returns the new primary domain. Domains that do not redirect come first; among equals the present primary domain
+ * wins, and otherwise the domain that is served longest.
  */
 export function chosen<Domain extends Candidate>(served: readonly Domain[]): Domain | undefined {
   const answering = served.filter(({ redirect }) => !redirect)
@@ -201,7 +199,7 @@ export async function electPrimary(transaction: Transaction, appId: string): Pro
   if (next !== undefined && !next.is_primary) await setPrimary(transaction, appId, next.id)
 }
 
-/** The app must be locked. */
+/** Makes a domain the primary domain of its app in place of another domain. The app must be locked. */
 export async function setPrimary(transaction: Transaction, appId: string, id: string): Promise<void> {
   const domains = tablesOf(transaction).updateTable('domains')
   await domains.set({ is_primary: false }).where('app_id', '=', appId).where('is_primary', '=', true).execute()

@@ -24,7 +24,7 @@ export type DomainTables = {
     is_primary: Generated<boolean>
     /** The owner's choice; it has no effect while the domain is primary. */
     redirect: boolean
-    /** Must be in the TXT record that proves ownership. Replaced when another account has proved ownership. */
+    /** The value of the TXT record that proves ownership. It is replaced when another account has proved ownership. */
     token: string
     problems: JSONColumnType<readonly DomainProblem[], string | undefined, string>
     asked_at: Generated<Date>

@@ -23,6 +23,7 @@ export interface ProjectsParts {
   readonly trafficOf: (projectId: string) => Promise<ResponseBody<'projects.traffic'>>
   readonly countDeployments: BatchedRead<string, number>
   readonly countDatabases: BatchedRead<string, number>
+  /** The total size of a project's files in bytes. */
   readonly storedBytes: BatchedRead<string, number>
   /** Frees at once what other projects may want: the names of domains. Called in the transaction of a deletion. */
   readonly onDelete: OnDelete

@@ -20,7 +20,10 @@ export interface ProjectRequestsDependencies extends ChoiceDependencies {
 
 export interface ProjectRequests {
   list(principal: Principal, page: PageRequest): Promise<Page<ResponseBody<'projects.list'>>>
-  /** Throws `invalid_request` on a region or plan that the account may not use, and at its limit of projects. */
+  /**
+   * Throws `invalid_request` on a region or plan that the account may not use, and when it has reached its limit of
+   * projects.
+   */
   create(
     transaction: Transaction,
     principal: Principal,
@@ -34,7 +37,10 @@ export interface ProjectRequests {
     project: TenantProject,
     changes: BodyOutput<'projects.update'>,
   ): Promise<ResponseBody<'projects.update'>>
-  /** A job removes the resources later. Throws `invalid_request` while the project has databases or files. */
+  /**
+   * Marks a project as deleting: it is no longer found, and a job removes its resources. Throws `invalid_request` while
+   * it has databases or files.
+   */
   delete(transaction: Transaction, project: TenantProject): Promise<void>
   usage(principal: Principal, page: PageRequest): Promise<Page<ResponseBody<'projects.usage'>>>
   traffic(project: TenantProject): Promise<ResponseBody<'projects.traffic'>>
@@ -148,7 +154,9 @@ async function listProjects(
   return { body: { projects, total }, next }
 }
 
-/** Triggers maintain an account's total, because counting rows is slow. */
+/**
+ * Counts the projects that a principal may see. Triggers maintain an account's total, because counting rows is slow.
+ */
 async function countVisible(database: Database, { accountId, projectIds }: Principal): Promise<number> {
   const db = database.withTables<ProjectsTables>()
   const { total } =
@@ -200,12 +208,13 @@ async function countProjects(transaction: Transaction, accountId: string): Promi
 }
 
 interface ChoiceDependencies {
+  /** The configured regions; empty when any region is allowed. */
   readonly regions: readonly string[]
   readonly plans: Plans
   readonly tierOf: (transaction: Transaction, accountId: string) => Promise<string>
 }
 
-/** Throws `invalid_request` unless the tier of the account may use the plan. */
+/** Returns the plan. Throws `invalid_request` unless the tier of the account may use it. */
 async function checkPlan(
   { plans, tierOf }: Pick<ChoiceDependencies, 'plans' | 'tierOf'>,
   transaction: Transaction,
@@ -219,7 +228,7 @@ async function checkPlan(
   return plan
 }
 
-/** Throws `invalid_request` unless the region is configured. */
+/** Returns the region. Throws `invalid_request` unless it is configured. */
 function checkRegion({ regions }: Pick<ChoiceDependencies, 'regions'>, region: string): string {
   if (regions.length > 0 && !regions.includes(region)) {
     throw invalidRequest({ field: 'region', message: `must be one of: ${regions.join(', ')}` })
@@ -254,7 +263,9 @@ export interface RemovalDependencies {
   readonly removers: readonly ((projectId: string, signal: AbortSignal) => Promise<void>)[]
 }
 
-/** May be repeated after an interruption. */
+/**
+ * Removes all resources of a project, feature by feature, and then the project. May be repeated after an interruption.
+ */
 export async function removeProject(
   { database, removers }: RemovalDependencies,
   projectId: string,

@@ -7,13 +7,16 @@ import type { ProjectsTables } from './tables.ts'
 
 /** Looks up projects within their accounts: the only place that separates tenants. */
 export interface Tenancy {
-  /** Returns `undefined` for a project of another account. Pass the transaction as `on`, if there is one. */
+  /**
+   * Returns the project if it belongs to this account; otherwise `undefined`, even if another account has it. Inside a
+   * transaction, pass the transaction as `on`.
+   */
   find(accountId: string, projectId: string, on?: Transaction): Promise<TenantProject | undefined>
   /** Keeps an active project from being deleted until the transaction ends. Returns false when it is not active. */
   hold(transaction: Transaction, projectId: string): Promise<boolean>
   /**
-   * For jobs, never for a request. Uses the caller's connection: a job that took a second connection from the pool
-   * would wait for ever if such jobs held all connections.
+   * Returns the account of a project, for jobs, never for a request. Uses the caller's connection: a job that took a
+   * second connection from the pool would wait for ever if such jobs held all connections.
    */
   accountOf(transaction: Transaction, projectId: string): Promise<string>
   /** Returns the accounts of the active projects among these, by project id. For the leader, never for a request. */

@@ -180,7 +180,7 @@ export function watchClient(socket: WebSocket): void {
 
 const ticketForm = /^[\w-]{43}$/
 
-/** Connects clients by the tickets of their runs. */
+/** Returns the function that connects clients by the tickets of their runs. */
 export function createConnectRun({
   database,
   connections,
@@ -218,7 +218,10 @@ const mostTextBytes = 1_000
 
 type Resize = (columns: number, rows: number) => void
 
-/** The streams abort when the connection closes, or `stopping` aborts. They also keep the end of the output. */
+/**
+ * Makes the streams of a run from its client's connection. They abort when the connection closes, or `stopping` aborts.
+ * The end of the command's output is kept, too.
+ */
 function streamsOf(socket: WebSocket, stopping: AbortSignal): RunStreams {
   const gone = new AbortController()
   const pace = createPace()

@@ -1,7 +1,10 @@
 import { Cron } from 'croner'
 import { fiveFields } from '../../platform/five-fields.ts'
 
-/** `schedule` has the five fields of crontab(5). */
+/**
+ * The times of a schedule in a time zone. `schedule` has the five fields of crontab(5): minute, hour, day of the month,
+ * month and day of the week.
+ */
 export interface CronTimes {
   readonly schedule: string
   readonly timezone: string

@@ -167,6 +167,7 @@ export async function redeemTicket(database: Database, hash: Buffer): Promise<st
   return redeemed?.id
 }
 
+/** Begins a waiting run; `undefined` when it no longer waits. */
 export function beginRun(database: Database, { id }: Held): Promise<RunRow | undefined> {
   return tablesOf(database)
     .updateTable('runs')
@@ -181,6 +182,7 @@ export async function noteRelease(database: Database, id: string, deploymentId: 
   await tablesOf(database).updateTable('runs').set({ deployment_id: deploymentId }).where('id', '=', id).execute()
 }
 
+/** Ends a run; false when it has already ended. */
 export async function endRun(on: Database | Transaction, id: string, outcome: Outcome): Promise<boolean> {
   const { numUpdatedRows } = await tablesOf(on)
     .updateTable('runs')

@@ -9,7 +9,7 @@ import { countUnfinished, insertDue, unfinishedOf, waitingOfSchedules } from './
 import { bringForward, earliestTime, takeDue, timesOfAll, updateSchedule } from './schedules.ts'
 import type { RunRow, ScheduleRow } from './tables.ts'
 
-/** Also finds schedules that other servers have created. */
+/** The longest pause between two checks, which also find schedules from other servers. */
 const lookMs = 2_000
 /** How long an app may take to start before its command fails. */
 const patienceMs = 60_000
@@ -100,6 +100,7 @@ async function fireOne(
   return replaced !== null
 }
 
+/** Returns why a due schedule begins no command; null when it begins one. */
 export function reasonToSkip(
   { overlap }: Pick<ScheduleRow, 'overlap'>,
   unfinished: number,

@@ -136,7 +136,7 @@ function existing(row: ScheduleRow | undefined): ScheduleRow {
   return row
 }
 
-/** The stored time, which may already be due, and the times after it. */
+/** Returns the stored time, which may already be due, and the times after it. */
 const timesFrom = (row: ScheduleRow): Date[] => [row.next_at, ...nextTimes(row, row.next_at, shownTimes - 1)]
 
 const scheduleView = (row: ScheduleRow): ResponseBody<'schedules.get'> => ({
@@ -196,6 +196,7 @@ export function findSchedule(on: Database | Transaction, appId: string, id: stri
 const pageOfSchedules = (database: Database, appId: string, page: PageRequest) =>
   readPage(tablesOf(database).selectFrom('schedules').selectAll().where('app_id', '=', appId), page, 'id')
 
+/** Returns the changed row; `undefined` when it has been deleted since. */
 export function updateSchedule(
   transaction: Transaction,
   id: string,

@@ -17,6 +17,7 @@ interface FileKey {
   readonly token: Buffer
 }
 
+/** `publicOrigin` is the server's public address without a path, such as `https://fairlead.example.com`. */
 export function createFileAddresses(dependencies: {
   readonly secrets: SecretBox
   readonly publicOrigin: string

@@ -6,7 +6,10 @@ import { Readable } from 'node:stream'
 import { syncDirectory } from '../../platform/files.ts'
 import type { FileStore } from './store.ts'
 
-/** A file is `<last two characters of the key>/<key>`, with the suffix `.part` until it is finished. */
+/**
+ * Opens a store in a folder on the local disk, and creates the folder if needed. A file is `<last two characters of the
+ * key>/<key>`, with the suffix `.part` until it is finished.
+ */
 export async function createDiskStore({ directory }: { directory: string }): Promise<FileStore> {
   await mkdir(directory, { recursive: true, mode: 0o700 })
 

@@ -18,6 +18,7 @@ export interface Files {
   get(project: TenantProject, id: string): Promise<ResponseBody<'storage.get'>>
   /** Deletes the row. Returns a function that removes the file; call it after the commit. Throws `not_found`. */
   delete(transaction: Transaction, project: TenantProject, id: string): Promise<() => void>
+  /** Returns the file at a download address; `undefined` when the address is wrong. */
   byAddress(id: string, token: string): Promise<StoredFile | undefined>
   readonly storedBytes: BatchedRead<string, number>
 }
@@ -36,7 +37,9 @@ export interface StoredFile {
   readonly id: string
   readonly name: string
   readonly contentType: string
+  /** The size in bytes. */
   readonly size: number
+  /** The hash in hexadecimal digits. */
   readonly sha256: string
   readonly uploadedAt: Date
 }
@@ -88,6 +91,7 @@ function createFileQueries({ database, addresses }: Pick<FilesDependencies, 'dat
 
 const batchSize = 100
 
+/** Deletes a file's row. Returns a function that removes the file; call it after the commit. Throws `not_found`. */
 async function deleteFile(
   { pending, background }: Pick<FilesDependencies, 'pending' | 'background'>,
   file: { readonly transaction: Transaction; readonly projectId: string; readonly id: string },
@@ -98,6 +102,7 @@ async function deleteFile(
   return () => background.add(pending.removeDeleted([id]), { file: id })
 }
 
+/** Removes all files of a project that accepts no more uploads. May be repeated until it resolves. */
 export async function removeProjectFiles(
   { database, pending }: Pick<FilesDependencies, 'database' | 'pending'>,
   projectId: string,

@@ -30,6 +30,7 @@ export interface StorageParts {
   readonly database: Database
   readonly secrets: SecretBox
   readonly directory: Pick<DataDirectory, 'root' | 'files'>
+  /** The public address of the server, without a path. */
   readonly publicOrigin: string
   readonly plans: Plans
   /** The bytes of the disk that uploads leave free. */
@@ -50,6 +51,7 @@ export interface StorageParts {
 export interface Storage {
   readonly handlers: HandlersOf<'storage'>
   readonly downloads: Middleware
+  /** The total size of a project's files in bytes. */
   readonly storedBytes: BatchedRead<string, number>
   lead(leader: Pick<LeaderParts, 'database'>): StorageWork
 }
@@ -127,7 +129,7 @@ function leadStorage({
 /** The owner in rows of pending files. Other servers use it to tell whether the owner still works on them. */
 const thisServer = (): ServerStart => ({ id: randomUUID(), process: traceOfThisProcess() })
 
-/** Another kind of store would be chosen here. */
+/** Opens the store for files. So far there is only the local disk; another kind of store would be chosen here. */
 function openStore({ directory: { files: directory } }: Pick<StorageParts, 'directory'>): Promise<FileStore> {
   return createDiskStore({ directory })
 }

@@ -25,7 +25,7 @@ import type { FileStore } from './store.ts'
  * fails on completion.
  */
 export interface PendingFiles {
-  /** Removes the stored bytes of a failed upload. */
+  /** Runs an upload. Removes its stored bytes if it fails. */
   track<Result>(uploading: Uploading, upload: (pending: PendingUpload) => Promise<Result>): Promise<Result>
   /** Marks files for removal, in the transaction that deletes their rows. */
   markDeleted(transaction: Transaction, ids: readonly string[]): Promise<void>
@@ -45,7 +45,9 @@ export interface PendingUpload {
   reserve(wanted: Wanted): Promise<number>
   /** Runs `work`, which flushes the received bytes to the disk, in the account's turn. */
   inTurn<Result>(work: () => Promise<Result>): Promise<Result>
-  /** Must be in the transaction that inserts the file's row. Rejects when another server has taken over. */
+  /**
+   * Ends the pending state in the transaction that inserts the file's row. Rejects when another server has taken over.
+   */
   complete(transaction: Transaction): Promise<void>
 }
 
@@ -125,7 +127,7 @@ export function createPendingFiles(dependencies: PendingFilesDependencies): Pend
   }
 }
 
-/** All statements lock several rows in this order, so that they cannot deadlock. */
+/** Selects rows in the order in which every statement locks several of them, so that statements cannot deadlock. */
 const locked = (which: ReturnType<typeof sql>) =>
   sql`file_id in (select file_id from pending_files where ${which} order by file_id for update)`
 

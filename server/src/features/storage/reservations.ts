@@ -31,6 +31,7 @@ export interface AccountSpace {
 }
 
 interface Question extends Uploading, Wanted {
+  /** The bytes that the upload holds; `undefined` when it has no row yet. */
   readonly held: number | undefined
 }
 
@@ -45,7 +46,9 @@ export const leaseEnd = sql<Date>`now() + interval '60 seconds'`
 
 /** Uploads reserve this much more than they need at once, so that they rarely have to ask. */
 const spareBytes = 64 * 1024 * 1024
-/** A larger share of the free space, reserved in advance, could block other uploads. */
+/**
+ * The share of the free space that an upload may reserve in advance. A larger reservation could block other uploads.
+ */
 const spareShare = 1 / 16
 
 /**
@@ -73,7 +76,7 @@ export function createReservations(options: {
   }
 }
 
-/** In the order of the ids. */
+/** Returns the usage of each project, in the order of the ids. */
 export async function usageOf(database: Database | Transaction, projectIds: readonly string[]): Promise<Usage[]> {
   const { rows } = await sql<{ stored: string; reserved: string }>`
     select
@@ -200,7 +203,10 @@ export function limitsOf(plans: Plans, plan: string): Limits {
   return { fileBytes: file_mb * 1e6, quotaBytes: storage_gb * 1e9 }
 }
 
-/** `details.max_bytes` has the largest possible size at present. */
+/**
+ * Returns the error for a file that is too large: `invalid_request`, with the largest possible size at present in
+ * `details.max_bytes`.
+ */
 export function tooLarge(maxBytes: number): ApiError {
   const most = Math.max(0, Math.floor(maxBytes))
   const message = `is too large: the plan of the project and the limits of the account leave room for ${most} bytes`

@@ -10,7 +10,10 @@ export interface FileStore {
   create(key: string): Promise<FileWriter>
   /** Returns a range of a file's bytes, including the first and the last. Rejects when there is no such file. */
   read(key: string, range: ByteRange): Promise<Readable>
-  /** Resolves when the removal would survive a power failure. Does nothing when there is no such file. */
+  /**
+   * Removes a file, finished or not. Resolves when the removal would survive a power failure. Does nothing when there
+   * is no such file, so it may be repeated.
+   */
   remove(key: string): Promise<void>
 }
 

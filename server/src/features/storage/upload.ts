@@ -31,6 +31,7 @@ export interface FilesDependencies {
   readonly background: Background
   readonly logger: Logger
   readonly idleTimeoutMs: number
+  /** Keeps the project from being deleted until the transaction ends; false when it is no longer active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
   readonly announceUpload: (transaction: Transaction, uploaded: UploadedFile) => Promise<void>
 }
@@ -144,11 +145,11 @@ interface ReceivedFile {
 
 /**
  * Streams an upload's single file into the store. Throws `invalid_request` on a malformed body, and as soon as the file
- * is known to be too large. The caller removes the stored bytes.
+ * is known to exceed `fileBytes` or the project's room. The caller removes the stored bytes.
  */
 async function receiveFile(options: {
   readonly message: IncomingMessage
-  /** Called once, after space is reserved for the first bytes. */
+  /** Begins the file in the store. Called once, after space is reserved for the first bytes. */
   readonly create: () => Promise<FileWriter>
   readonly reserve: PendingUpload['reserve']
   readonly free: number
@@ -201,8 +202,8 @@ async function receiveFile(options: {
 }
 
 /**
- * The returned function reserves space for a file to grow to a number of bytes. Throws `invalid_request` when there is
- * no space. `sizes` has the bounds of its size that are known in advance.
+ * Returns a function that reserves space for a file to grow to a number of bytes, and throws `invalid_request` when
+ * there is no space. `sizes` has the bounds of its size that are known in advance.
  */
 function holdSpace(
   { reserve, fileBytes }: Pick<Parameters<typeof receiveFile>[0], 'reserve' | 'fileBytes'>,
@@ -283,7 +284,7 @@ interface Parts {
   fileBytes(): number
 }
 
-/** Settles `outcome` when the form ends or is refused. */
+/** Collects the parser's parts. Settles `outcome` when the form ends or is refused. */
 function collectParts(
   parser: BusboyInstance,
   onFile: UploadFormOptions['onFile'],
@@ -345,7 +346,7 @@ function limitParts(boundary: string, fail: (problem: string) => void): Transfor
   })
 }
 
-/** The returned function fails when more bytes surround the file than a form needs. */
+/** Returns a function that fails when more bytes surround the file than a form needs. */
 function limitOverhead(fileBytes: () => number, fail: (problem: string) => void): (count: number) => void {
   let received = 0
   return (count) => {

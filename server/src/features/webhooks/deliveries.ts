@@ -19,7 +19,10 @@ export interface Deliveries {
     page: PageRequest,
   ): Promise<Page<ResponseBody<'deliveries.list'>>>
   get(principal: Principal, webhookId: string, id: string): Promise<ResponseBody<'deliveries.get'>>
-  /** Throws `invalid_request` when the webhook is disabled, or at the hourly limit of these three operations. */
+  /**
+   * Throws `invalid_request` when the webhook is disabled, or the account exceeds the hourly limit that `redeliver`,
+   * `recover` and `test` share.
+   */
   redeliver(
     transaction: Transaction,
     principal: Principal,

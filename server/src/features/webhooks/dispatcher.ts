@@ -69,11 +69,11 @@ interface DispatcherDependencies extends AttemptDependencies {
 }
 
 export interface Dispatcher {
-  /** Something may be due for this endpoint. */
+  /** Reports that something may be due for an endpoint. */
   wake(webhookId: string): void
-  /** The webhook has changed: deliveries that were read before are discarded. */
+  /** Reports that a webhook has changed. Deliveries that were read before are discarded. */
   forget(webhookId: string): void
-  /** Anything may be due, and any webhook may have changed. */
+  /** Reports that anything may be due, and any webhook may have changed. */
   wakeAll(): void
   /** Begins no new attempts, and waits a short time for running attempts. Aborted attempts are repeated later. */
   stop(): Promise<void>
@@ -249,6 +249,7 @@ interface Endpoint {
   /** Ids of the deliveries in memory, which the database must not return again. */
   readonly held: Set<string>
   underWay: number
+  /** The most attempts per second; `null` for no limit. */
   rate: number | null
   failing: boolean
   /** True when the database may have more due deliveries. */
@@ -338,7 +339,10 @@ const maxUnderWayFailing = 100
 
 const graceMs = 5_000
 
-/** Failing endpoints share fewer slots: many hanging endpoints then delay no healthy endpoint. */
+/**
+ * Makes the attempts to all endpoints. Failing endpoints share fewer slots, so that many hanging endpoints delay no
+ * healthy endpoint.
+ */
 function createAttempts(dependencies: AttemptsDependencies): Attempts {
   const { endpoints, logger, recorder, onNextAttempt } = dependencies
   const steady = createSlots<Endpoint>(mostOfAllEndpoints)

@@ -20,6 +20,7 @@ export interface WebhooksParts {
   readonly secrets: SecretBox
   readonly outbound: Outbound
   readonly plans: Plans
+  /** The retention of events and their deliveries, in milliseconds. */
   readonly retentionMs: number
   readonly logger: Logger
   readonly tierOf: (on: Database | Transaction, accountId: string) => Promise<Tier>

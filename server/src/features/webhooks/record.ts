@@ -167,7 +167,10 @@ interface DisabledWebhook {
   readonly reason: 'gone' | 'failures'
 }
 
-/** Returns the webhooks that it disabled, and the current URLs of all endpoints with a failed attempt. */
+/**
+ * Updates the health of these attempts' endpoints. Returns the webhooks that it disabled, and the current URLs of all
+ * endpoints with a failed attempt.
+ */
 async function updateHealth(
   transaction: Transaction,
   attempts: readonly AttemptRecord[],
@@ -239,7 +242,10 @@ export async function removeOld(database: Database, before: Date, signal: AbortS
   }
 }
 
-/** Removes the oldest deliveries, also pending ones, of accounts above their limit, and unused events. */
+/**
+ * Removes the oldest deliveries, also pending deliveries, of accounts above their limit, and then their events without
+ * deliveries.
+ */
 export async function removeExcess(
   database: Database,
   mostOf: (accountId: string) => Promise<number>,

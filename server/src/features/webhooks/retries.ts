@@ -25,7 +25,10 @@ const maxRetryAfter = 24 * hour
 /** The statuses for which `Retry-After` (RFC 9110 §10.2.3) is honoured. */
 const retryAfterStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
-/** Returns milliseconds; `undefined` after the last attempt. `random` is a number from 0 to 1. */
+/**
+ * Returns the milliseconds to wait after `failures` failed attempts; `undefined` after the last attempt. `random` is a
+ * number from 0 to 1.
+ */
 export function waitAfter(failures: number, random: number): number | undefined {
   const wait = waits[failures]
   return wait === undefined ? undefined : Math.round(wait * (1 - jitter + 2 * jitter * random))

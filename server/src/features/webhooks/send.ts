@@ -134,7 +134,10 @@ function headersOf(headers: Dispatcher.ResponseData['headers']): Record<string, 
   return Object.fromEntries(entries)
 }
 
-/** The addresses that a host name resolves to are checked at each connection. */
+/**
+ * Returns why nothing may be sent to an endpoint's address; `undefined` when it is allowed. The addresses that a host
+ * name resolves to are checked at each connection.
+ */
 export function urlProblem(url: string, outbound: Outbound): string | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the check refuses these characters.
   if (/[\s\x00-\x1f\x7f]/.test(url) || !url.isWellFormed()) return 'must not contain spaces or control characters'

@@ -20,7 +20,10 @@ export interface WebhookRequestsDependencies extends WebhookRulesDependencies {
 
 /** The webhooks of an account. Webhooks that the principal may not see are `not_found`. */
 export interface WebhookRequests {
-  /** Throws `invalid_request` on a forbidden address, on a project of another account, and at the limit. */
+  /**
+   * Throws `invalid_request` on an address to which nothing may be sent, on a project of another account, and when the
+   * account has reached its limit of webhooks.
+   */
   create(
     transaction: Transaction,
     principal: Principal,
@@ -167,7 +170,7 @@ interface WebhookRulesDependencies {
   readonly maxWebhooks: (transaction: Transaction, accountId: string) => Promise<number>
 }
 
-/** Throws `invalid_request`. */
+/** Throws `invalid_request` on an address to which nothing may be sent. */
 function checkUrl({ outbound }: Pick<WebhookRulesDependencies, 'outbound'>, url: string): void {
   const problem = urlProblem(url, outbound)
   if (problem !== undefined) throw invalidRequest({ field: 'url', message: problem })
@@ -216,7 +219,7 @@ async function checkLimit(
 
 const fields = ['id', 'url', 'events', 'project_id', 'rate', 'status', 'disabled_reason', 'created_at'] as const
 
-/** A key for certain projects sees only their webhooks. */
+/** Selects the account's webhooks that the principal may see. A key for certain projects sees only their webhooks. */
 function visible(database: Database | Transaction, principal: Principal) {
   const rows = database
     .withTables<WebhooksTables>()
@@ -226,7 +229,10 @@ function visible(database: Database | Transaction, principal: Principal) {
   return principal.projectIds === null ? rows : rows.where('project_id', 'in', [...principal.projectIds])
 }
 
-/** The webhook may be deleted at any time, unless it was read with `keepWebhook`. Throws `not_found`. */
+/**
+ * Returns a webhook that the principal may see. It may be deleted at any time, unless it was read with `keepWebhook`.
+ * Throws `not_found`.
+ */
 export async function findWebhook(
   database: Database | Transaction,
   principal: Principal,
@@ -237,7 +243,7 @@ export async function findWebhook(
   return row
 }
 
-/** Prevents the deletion of the webhook until the transaction ends. Throws `not_found`. */
+/** Returns a webhook like `findWebhook`, and prevents its deletion until the transaction ends. Throws `not_found`. */
 export async function keepWebhook(
   transaction: Transaction,
   principal: Principal,

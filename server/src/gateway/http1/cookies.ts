@@ -7,7 +7,7 @@ const FAIRLEAD_COOKIE_PREFIX = 'fairlead_'
 
 const RESERVED = new RegExp(`^(?:__Host-|__Secure-)?${FAIRLEAD_COOKIE_PREFIX}`, 'i')
 
-/** Removes Fairlead's cookies. Null when nothing remains. */
+/** Returns the value of a Cookie header without Fairlead's cookies; null when nothing remains. */
 export function appCookies(value: string): string | null {
   if (!mentionsFairlead(value)) return value
   const kept = value.split(';').filter((pair) => !RESERVED.test(pair.trim()))

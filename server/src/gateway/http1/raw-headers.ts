@@ -1,4 +1,4 @@
-/** Alternating names and values, as received. */
+/** Alternating names and values as received, with their case, order and repetitions. */
 export type RawHeaders = readonly string[]
 
 /** Headers that describe one connection, not the message (RFC 9110 §7.6.1). */
@@ -37,7 +37,7 @@ export function selectHeaders(rawHeaders: RawHeaders, keep: (lowerCaseName: stri
   return kept
 }
 
-/** Returns null in the usual case of no names. */
+/** Returns the header names listed in Connection; null in the usual case that it lists no names. */
 export function connectionOptions(rawHeaders: RawHeaders): Set<string> | null {
   let options: Set<string> | null = null
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -65,8 +65,8 @@ export function contentLength(headers: RawHeaders): number | null {
 }
 
 /**
- * Names the deployment that answered, in lower case as in Node's `headers`. Only the gateway sets it; the app's own is
- * removed.
+ * The response header that names the deployment that answered, in lower case as in Node's `headers`. Only the gateway
+ * sets it; the same header from an app is removed.
  */
 export const deploymentHeader = 'x-fairlead-deployment'
 

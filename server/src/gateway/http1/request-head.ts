@@ -2,7 +2,7 @@ import { appCookies } from './cookies.ts'
 import { connectionOptions, HOP_BY_HOP, isForwarded, type RawHeaders } from './raw-headers.ts'
 
 export interface Peer {
-  /** Null for the edge, which names the client instead. */
+  /** The address of the peer; null for the edge, which names the client instead. */
   readonly address: string | null
   /** True for a proxy whose X-Forwarded-* headers are trusted. */
   readonly trusted: boolean
@@ -12,11 +12,11 @@ export interface Peer {
 export interface IncomingHead {
   readonly method: string
   readonly rawHeaders: RawHeaders
-  /** From an absolute request target. */
+  /** The host of an absolute request target; null when the target has none. */
   readonly authority: string | null
-  /** For HTTP/1.0, which may omit the Host header. */
+  /** Replaces the Host header, which HTTP/1.0 may omit. */
   readonly defaultHost: string
-  /** The client asks for another protocol (RFC 9110 §7.8). */
+  /** True when the client asks for another protocol (RFC 9110 §7.8). */
   readonly upgrade: boolean
   readonly peer: Peer
 }
@@ -92,7 +92,7 @@ export function requestHead(request: IncomingHead): RequestHead | Refusal {
   }
 }
 
-/** Returns a refusal when the framing is not acceptable. */
+/** Adds one header of the request to the reading. Returns null, or a refusal when the framing is not acceptable. */
 function readHeader(
   reading: Reading,
   name: string,

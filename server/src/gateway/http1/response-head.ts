@@ -12,8 +12,9 @@ import {
 
 /** Framing, routing, and headers of the gateway may not follow the body (RFC 9110 §6.5.1). */
 const NEVER_TRAILERS = new Set(['content-length', 'host', 'trailer', 'set-cookie', 'cookie', 'content-encoding'])
+/** These headers belong only to the final answer. */
 const NEVER_INTERIM = new Set(['set-cookie', 'trailer', deploymentHeader])
-/** RFC 9112 §4. Node's parser accepts everything but line ends. */
+/** The characters of a reason phrase (RFC 9112 §4). Node's parser accepts everything but line ends. */
 const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /**
@@ -27,7 +28,7 @@ export function responseHead(response: {
   /** True when the client can receive a chunked body, and so trailers. */
   readonly trailersPossible: boolean
   readonly deploymentId: string
-  /** Limits cookies to this host, because sibling hosts belong to other owners; null for no limit. */
+  /** Returns the host that cookies are limited to, because sibling hosts belong to other owners; null for no limit. */
   readonly sharedSite: () => string | null
 }): string[] | null {
   const { status, rawHeaders } = response
@@ -92,7 +93,7 @@ export function interimHeaders(rawHeaders: RawHeaders): string[] {
   )
 }
 
-/** Pairs of name and value. */
+/** Returns the fields that may follow a body, as pairs of name and value. */
 export function trailerFields(rawTrailers: RawHeaders): [string, string][] {
   const allowed = selectHeaders(
     rawTrailers,

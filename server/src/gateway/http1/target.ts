@@ -1,7 +1,7 @@
 export interface Target {
   /** Origin form (`/path?query`) or `*`. */
   readonly path: string
-  /** From the absolute form; it precedes the Host header (RFC 9112 §3.2.2). */
+  /** The host of the absolute form, which takes precedence over the Host header (RFC 9112 §3.2.2); null without one. */
   readonly authority: string | null
 }
 
@@ -16,7 +16,7 @@ export function parseTarget(target: string): Target | null {
   return { path: rest.startsWith('/') ? rest : `/${rest}`, authority }
 }
 
-/** Takes a Host header. Routes store names like this: lower case, without port and the root's dot. */
+/** Returns the name in a Host header as routes store it: in lower case, without the port and the root's dot. */
 export function hostnameOf(authority: string): string {
   const portAt = authority.startsWith('[') ? authority.indexOf(':', authority.indexOf(']')) : authority.indexOf(':')
   const name = (portAt === -1 ? authority : authority.slice(0, portAt)).toLowerCase()

@@ -5,6 +5,7 @@ import { assertEdgeCall, type EdgeCallName, type Uncertified } from '../protocol
 import type { FromGateway, Replace, ToGateway, Welcome } from '../protocol/program.ts'
 import { callErrorOf, carryLines, type Handlers, serveCalls } from '../protocol/rpc.ts'
 
+/** A connection without a valid first message in this time is closed. */
 const HELLO_MS = 10_000
 
 const allowed: ReadonlySet<CallName> = new Set<keyof Calls>([
@@ -35,11 +36,13 @@ export interface ControlOptions {
   readonly epoch: number
 }
 
-/** Only one server at a time makes calls: the server with the newest epoch. */
+/**
+ * The socket on which a gateway takes calls. Only one server at a time makes calls: the server with the newest epoch.
+ */
 export interface ControlServer {
   readonly server: NetServer
   epoch(): number
-  /** Returns false when no server leads the gateway. */
+  /** Sends a notice to the server that leads the gateway; returns false when no server does. */
   notify(notice: Refusal | Uncertified): boolean
   /** Closes all connections after everything has been sent. */
   close(): Promise<void>

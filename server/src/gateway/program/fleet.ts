@@ -29,7 +29,7 @@ export interface Fleet {
   /** The replaced gateway, while it finishes its requests. It gets all changes, too. */
   setPredecessor(predecessor: Member | null): void
   addTraffic(traffic: readonly AppTraffic[]): void
-  /** Reports each endpoint once, until its app is routed again. */
+  /** Reports a refusal from a process: once for each endpoint until its app is routed again. */
   refused(refused: RefusedEndpoint): void
 }
 
@@ -121,7 +121,7 @@ function createHandlers(
   workers: ReadonlySet<Member>,
   { everywhere, onRoute }: { readonly everywhere: Everywhere; readonly onRoute: (appId: string) => void },
 ): Omit<Handlers<NetServer>, 'takeTraffic' | 'ping' | 'stop'> {
-  /** Further calls for apps that are being opened wait. */
+  /** The apps that are being opened in the workers. Further calls for these apps wait. */
   const opening = new Map<string, Promise<unknown>>()
   const adoptAtAll = async (app: OpenApp) => {
     await Promise.all([...workers].map((worker) => adoptAt(worker, app)))

@@ -24,11 +24,11 @@ import { engineOptions, startWorkers, type Workers } from './workers.ts'
 
 type Start = Extract<Assignment, { type: 'start' | 'succeed' }>
 
-/** For requests after a signal, or after another gateway has taken this one's paths. */
+/** The time for requests to finish after a signal, or after another gateway has taken this one's paths. */
 const FINISH_MS = 10_000
 /** A silent predecessor is killed, like a worker. */
 const PREDECESSOR_SILENT_MS = 5_000
-/** For the last replies to servers. */
+/** The time for the last replies to reach their servers. */
 const FLUSH_MS = 1_000
 
 /**

@@ -4,7 +4,7 @@ import type { Log } from '../protocol/log.ts'
 /** A larger file becomes `<file>.1`, in place of the previous one. */
 const MAX_BYTES = 10 * 1024 * 1024
 
-/** As in the server's log. */
+/** The numeric levels of the server's log. */
 const levels = { info: 30, warn: 40, error: 50 }
 
 export function createLog(write: (line: string) => void): Log {

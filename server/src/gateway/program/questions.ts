@@ -14,8 +14,8 @@ const KEEP_ALIVE_TIMEOUT_MS = 75_000
 const RETIRE_MS = 35_000
 
 /**
- * Answers the edge: with the certificate of a name, and whether the edge may obtain one itself, which is always
- * refused.
+ * Answers the edge's questions. It asks for the certificate of a name, and whether it may obtain one itself, which is
+ * always refused.
  */
 export interface Questions extends Pick<WaitingQuestions, 'recheck' | 'retell'> {
   listen(path: string): Promise<void>

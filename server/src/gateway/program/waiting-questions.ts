@@ -1,11 +1,12 @@
 import type { Edge, Served } from '../routing/edge.ts'
 
+/** A question waits this long for a certificate. */
 const WAIT_MS = 30_000
 /** The server hears of a name at most once in this time. */
 const TELL_MS = 10_000
-/** More questions are answered at once: there is no certificate. */
+/** At most this many questions wait. Further questions are answered at once: there is no certificate. */
 const MOST_WAITING = 1_024
-/** A wildcard allows any number of names. */
+/** At most this many questions wait for one app, because a wildcard allows any number of names. */
 const MOST_WAITING_FOR_AN_APP = 128
 
 /** A certificate with its key as PEM, `none`, or `elsewhere` when another gateway answers. */
@@ -33,7 +34,7 @@ export function createWaitingQuestions({
   tell,
 }: {
   readonly edge: Pick<Edge, 'servedAs' | 'certificateOf'>
-  /** Returns false without a server. */
+  /** Tells the server about a name without a certificate; returns false when there is no server. */
   readonly tell: (hostname: string) => boolean
 }): WaitingQuestions {
   const waiting = new Set<Question>()

@@ -10,7 +10,7 @@ import { createLog } from './log.ts'
 import { createPeer, type Peer } from './peer.ts'
 import type { Receiver, Sharing } from './sharing.ts'
 
-/** Between two starts of a worker that ends at once. */
+/** The shortest time between two starts of a worker, so that a worker that ends at once is not restarted at once. */
 const RESTART_MS = 500
 /** A worker that is not ready by then is replaced. */
 const READY_MS = 15_000
@@ -24,7 +24,7 @@ const TELL_MS = 1_000
 const program = process.argv[1] ?? ''
 
 export interface Workers {
-  /** Each of the first workers is ready or has failed once. */
+  /** Resolves when each of the first workers is ready or has failed once. */
   readonly ready: Promise<void>
   /** Stops replacing workers: they end with this process. */
   stop(): void

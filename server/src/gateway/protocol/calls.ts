@@ -9,7 +9,7 @@ export interface AddressEndpoint {
 /** A folder that the gateway itself answers from: an absolute path without links. */
 export interface SiteEndpoint {
   readonly folder: string
-  /** The site's routes exist only in the browser, so a page answers for paths without a file. */
+  /** True when the site's routes exist only in the browser: a page answers for paths without a file. */
   readonly fallback?: true
 }
 
@@ -33,14 +33,14 @@ export interface Upstream {
 export interface Sticky {
   /** A name of Fairlead, so apps neither see nor set the cookie. */
   readonly cookie: string
-  /** One for each endpoint, in their order. */
+  /** One key for each endpoint, in the order of the endpoints. */
   readonly keys: readonly string[]
 }
 
-/** The operator's configuration decides which form it has. */
+/** The public address of an app. The operator's configuration decides between the two forms. */
 export type PublicAddress = { readonly port: number } | { readonly hostname: string }
 
-/** Since the traffic was last taken. */
+/** The requests of one app since its traffic was last taken. */
 export interface AppTraffic {
   readonly appId: string
   readonly requests: number
@@ -48,11 +48,11 @@ export interface AppTraffic {
   readonly errors: number
   /** Complete answers by class: 2xx, 3xx, 4xx and 5xx. */
   readonly answers: readonly number[]
-  /** The times to the heads of answers, by range (`latency.ts`). */
+  /** The times until the heads of the app's answers, counted by range (`latency.ts`). */
   readonly times: readonly number[]
 }
 
-/** It refused a connection, or its folder could not be read. */
+/** An endpoint that refused a connection, or a folder that the gateway could not read. */
 export interface RefusedEndpoint {
   readonly appId: string
   readonly deploymentId: string
@@ -87,7 +87,7 @@ export interface Calls extends EdgeCalls {
     readonly parameters: { readonly appId: string; readonly timeoutMs: number }
     readonly result: null
   }
-  /** The folder needs no route. */
+  /** Returns the status that a site would answer for a path. The folder needs no route. */
   readonly probe: {
     readonly parameters: SiteEndpoint & { readonly path: string }
     readonly result: number
@@ -99,7 +99,7 @@ export interface Calls extends EdgeCalls {
   readonly stop: { readonly parameters: { readonly timeoutMs: number }; readonly result: readonly AppTraffic[] }
 }
 
-/** Between the processes of one gateway. `adopt` may bring a listening socket. */
+/** Calls between the processes of one gateway. A listening socket may be sent along with `adopt`. */
 export interface InnerCalls extends Calls {
   /** Opens an app with its route in one step; null opens the shared port. */
   readonly adopt: { readonly parameters: { readonly app: OpenApp | null }; readonly result: null }
@@ -119,7 +119,7 @@ export interface CallRequest<Name extends CallName = CallName> {
   readonly parameters: InnerCalls[Name]['parameters']
 }
 
-/** Ends the waiting of a drain; the reply follows. Ignored after the reply. */
+/** Ends the waiting of a drain early; the reply follows. Ignored for a call that has been answered. */
 export interface CallCancellation {
   readonly type: 'cancel'
   readonly id: number
@@ -127,7 +127,7 @@ export interface CallCancellation {
 
 export type ToEngine = { [Name in CallName]: CallRequest<Name> }[CallName] | CallCancellation
 
-/** `code` is the system's, such as `EADDRINUSE`. */
+/** An error as data. `code` is the system's code, such as `EADDRINUSE`; null when the error has none. */
 export interface CallError {
   readonly message: string
   readonly code: string | null

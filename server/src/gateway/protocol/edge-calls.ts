@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { AppNames, HostName } from './host-names.ts'
 
-/** For a gateway behind an edge, which ends TLS. */
+/** The options of a gateway behind an edge, which ends TLS. */
 export interface EdgeOptions {
   /** The server's own host names. No app can have them. */
   readonly hosts: readonly string[]
@@ -12,7 +12,7 @@ export interface EdgeOptions {
 export interface EdgeCalls {
   readonly name: { readonly parameters: AppNames; readonly result: null }
   readonly certify: {
-    /** The private key, then the chain, which starts with the certificate of the name. */
+    /** `pem` holds the private key, then the chain, which starts with the certificate of the name. */
     readonly parameters: { readonly name: string; readonly pem: string | null }
     readonly result: null
   }
@@ -28,13 +28,16 @@ export type EdgeCall = {
   [Name in EdgeCallName]: { readonly name: Name; readonly parameters: EdgeCalls[Name]['parameters'] }
 }[EdgeCallName]
 
-/** A visitor needs the certificate of a served name or wildcard that has none. */
+/** Reports that a visitor needs the certificate of a served name or wildcard that has none. */
 export interface Uncertified {
   readonly type: 'uncertified'
   readonly hostname: string
 }
 
-/** Only names and paths: a gateway reveals no contents, and so no key. */
+/**
+ * The host names, certificates and answers of a gateway. Certificates and answers appear only by their names and paths,
+ * because a gateway reveals no key.
+ */
 export interface EdgeState {
   readonly names: readonly AppNames[]
   readonly certificates: readonly string[]
@@ -43,7 +46,7 @@ export interface EdgeState {
 
 const label = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
 const HOSTNAME = new RegExp(`^${label}(?:\\.${label})*$`)
-/** As text (RFC 1035, section 2.3.4). */
+/** The longest DNS name as text (RFC 1035, section 2.3.4). */
 const longestName = 253
 const ANSWER_PATH = /^\/\.well-known\/[\w.~!$&'()*+,;=:@%/-]{1,1000}$/
 const longestAnswer = 64 * 1024

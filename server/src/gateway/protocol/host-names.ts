@@ -49,7 +49,7 @@ export function createHostNames(): HostNames {
   }
 }
 
-/** Returns `*.example.com` for `www.example.com`. */
+/** Returns the wildcard that covers a name: `*.example.com` for `www.example.com`. */
 export function wildcardOf(hostname: string): string {
   const dot = hostname.indexOf('.')
   return dot === -1 ? '' : `*${hostname.slice(dot)}`

@@ -1,10 +1,10 @@
-/**
+/*
  * Response times are counted by range. Four ranges make a factor of two: percentiles are accurate to within a fifth,
  * and counts of many processes and minutes can be added.
  */
 
 const rangesPerOctave = 4
-/** Everything above two minutes. */
+/** The last range holds everything above two minutes. */
 const lastRange = 17 * rangesPerOctave
 
 export const noTimes = (): number[] => Array.from({ length: lastRange + 1 }, () => 0)
@@ -14,7 +14,7 @@ export function rangeOf(ms: number): number {
   return ms <= 1 ? 0 : Math.min(lastRange, Math.ceil(rangesPerOctave * Math.log2(ms)))
 }
 
-/** Drops zeros at the end. */
+/** Returns the counts up to the last non-zero count. */
 export function trimmed(counts: readonly number[]): number[] {
   return counts.slice(0, counts.findLastIndex((count) => count > 0) + 1)
 }

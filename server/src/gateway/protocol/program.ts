@@ -12,7 +12,7 @@ export interface ProgramOptions {
   readonly apps: AppAddresses
   /** Addresses and networks (CIDR) whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[]
-  /** Set unless the gateway runs as the server's user. */
+  /** The user that the gateway runs as, unless it is the server's user. */
   readonly uid?: number
   readonly workers: number
   /** Set when an edge ends TLS and reaches the gateway by Unix sockets. */
@@ -21,12 +21,12 @@ export interface ProgramOptions {
 
 /** All paths are absolute. */
 export interface GatewayHome {
-  /** Private. Contains the log, and `gateway.json` about the process. */
+  /** The private folder with the log and `gateway.json`, which identifies the process. */
   readonly folder: string
   readonly socket: string
 }
 
-/** For public traffic, and for questions about certificates. */
+/** The Unix sockets for an edge: one for public traffic, one for questions about certificates. */
 export interface EdgeSockets {
   readonly edge: string
   readonly questions: string
@@ -52,7 +52,7 @@ export interface Replace {
   readonly id: number
   readonly command: readonly [string, ...string[]]
   readonly options: ProgramOptions
-  /** For requests and upgraded connections of the old gateway. */
+  /** The time for the old gateway to finish its requests and upgraded connections. */
   readonly retireMs: number
 }
 
@@ -66,13 +66,13 @@ export interface Welcome {
   readonly edge: EdgeState
 }
 
-/** Another server has taken the gateway, which closes the connection now. */
+/** Says that another server has taken the gateway. The gateway then closes the connection. */
 export interface Dismissal {
   readonly type: 'dismissed'
   readonly message: string
 }
 
-/** A connection came by the app's own port, the shared port, or the edge. */
+/** The listener that accepted a connection: the app's own port, the shared port, or the edge. */
 export type Entrance = { readonly appId: string } | 'shared' | 'edge'
 
 /** The first message to a new process of a gateway, over its IPC channel. */
@@ -96,7 +96,7 @@ export type Notice =
   | { readonly type: 'taken' }
   /** The predecessor has finished. These are its last counts. */
   | { readonly type: 'left'; readonly traffic: readonly AppTraffic[] }
-  /** Comes with its socket. */
+  /** A connection; its socket is sent along. */
   | { readonly type: 'connection'; readonly id: number; readonly entrance: Entrance }
   | { readonly type: 'taken connection'; readonly id: number }
   | { readonly type: 'log'; readonly line: string }

@@ -7,12 +7,14 @@ import type { CallError, CallName, InnerCalls, Settlement, ToEngine } from './ca
  */
 const answerMs = 30_000
 
+/** The error code of calls that were not answered in time. */
 export const callOverdue = 'GATEWAY_CALL_OVERDUE'
+/** The error code of calls for which no gateway could be reached. */
 export const gatewayUnreachable = 'GATEWAY_UNREACHABLE'
 
 /**
- * An abort of `signal` cancels the call; the reply follows. Rejects with code `GATEWAY_CALL_OVERDUE` without a reply in
- * time.
+ * Makes a call. An abort of `signal` cancels it; the reply follows. Rejects with code `GATEWAY_CALL_OVERDUE` when the
+ * reply does not come in time.
  */
 export type Call = <Name extends CallName>(
   name: Name,
@@ -80,7 +82,7 @@ export function createCalls<Handle = never>(post: (message: ToEngine, handle?: H
   }
 }
 
-/** Such as the time for requests to finish. */
+/** Returns the additional time in the parameters, such as the time for requests to finish. */
 function allowedMs(parameters: InnerCalls[CallName]['parameters']): number {
   return parameters !== null && 'timeoutMs' in parameters ? parameters.timeoutMs : 0
 }
@@ -93,7 +95,7 @@ function errorOf({ message, code }: CallError): Error {
   return code === null ? new Error(message) : Object.assign(new Error(message), { code })
 }
 
-/** `signal` aborts when the caller cancels the call; `handle` came with the message. */
+/** One handler for each call. `signal` aborts when the caller cancels the call; `handle` came with the message. */
 export type Handlers<Handle> = {
   readonly [Name in CallName]: (
     parameters: InnerCalls[Name]['parameters'],
@@ -142,7 +144,7 @@ export function callErrorOf(error: unknown): CallError {
   return { message: error.message, code: code ?? null }
 }
 
-/** A message about ten thousand apps is shorter. */
+/** A longer line closes the connection. A message about ten thousand apps is shorter. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024
 
 /**

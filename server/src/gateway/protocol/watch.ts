@@ -3,8 +3,9 @@ import type { PendingCalls } from './rpc.ts'
 const everyMs = 1_000
 
 export interface WatchOptions {
-  /** Called once, when the other process has been silent for `silentMs`. */
+  /** A process that answers nothing for this time hangs. */
   readonly silentMs: number
+  /** void => Called once, when the other process has been silent for `silentMs`. */
   readonly onSilent: () => void
 }
 

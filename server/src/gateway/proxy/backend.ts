@@ -16,7 +16,7 @@ interface Place {
   readonly running: InFlight
 }
 
-/** Survives a change of the release's other instances. */
+/** One instance of a release. It survives a change of the release's other instances. */
 export interface Instance extends Place {
   readonly endpoint: AddressEndpoint
   /** `host:port`, for requests that name no host. */
@@ -32,7 +32,7 @@ export interface Site extends Place {
 /** Finds instances by the keys in clients' cookies. */
 export interface StickyInstances {
   readonly cookie: string
-  /** Returns null for an unknown key or an ejected instance. */
+  /** Returns the instance of a key; null for an unknown key or an ejected instance. */
   find(key: string | null): Instance | null
   keyOf(instance: Instance): string | undefined
 }
@@ -48,6 +48,9 @@ export interface Backend {
    */
   pick(failed?: Instance): Instance
   readonly sticky: StickyInstances | null
+  /**
+   * Records that an instance refused a connection. If there are others, it is ejected until it accepts a connection.
+   */
   refused(instance: Instance): void
   unreadable(): void
   /** Makes `onRefused` report all endpoints again. */
@@ -116,7 +119,10 @@ function stickyInstances({ cookie, keys }: Sticky, instances: readonly Instance[
   }
 }
 
-/** Returns an index: the first with the fewest requests from `turn` on; `turn` when all but `failed` are ejected. */
+/**
+ * Returns the index of the instance with the fewest requests, the first such from `turn` on; `turn` when all but
+ * `failed` are ejected.
+ */
 function leastBusy(instances: readonly Instance[], turn: number, failed: Instance | undefined): number {
   let [best, fewest] = [turn, Number.POSITIVE_INFINITY]
   for (let step = 0; step < instances.length; step += 1) {
@@ -147,8 +153,14 @@ function createInstance(endpoint: AddressEndpoint): Instance {
 
 /** Instances and sites without new requests, until their running requests have ended. */
 export interface RetiredBackends {
+  /**
+   * Closes the connections of each place in `backend` that `next` lacks, as soon as its running requests have ended.
+   */
   retire(backend: Backend, next: Backend | null): void
-  /** Cuts requests after `timeoutMs`. Resolves at once for unknown endpoints. */
+  /**
+   * Waits for the requests on retired endpoints of a release. Cuts the rest after `timeoutMs`. Resolves at once for
+   * unknown endpoints.
+   */
   drain(upstream: Upstream, options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<void>
 }
 

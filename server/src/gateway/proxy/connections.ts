@@ -41,14 +41,15 @@ export interface Connections {
 interface Shared {
   readonly socket: Socket
   free: boolean
-  /** By `performance.now()`. */
+  /** The value of `performance.now()` since which no request uses the connection. */
   freeSince: number
 }
 
 /**
- * Keeps connections to one app, without a limit. Each carries one request at a time. This replaces `http.Agent`, whose
- * bookkeeping costs a proxy a measurable part of its speed: `http.request` gets the connection by `createConnection`,
- * and `free` brings it back.
+ * Creates the keep-alive connections to one app. Each carries one request at a time, and their number has no limit.
+ *
+ * This replaces `http.Agent`, whose bookkeeping costs a proxy a measurable part of its speed. `http.request` gets the
+ * connection by `createConnection`, and `free` brings it back.
  */
 export function createConnections({ host, port }: { host: string; port: number }): Connections {
   const unused: Shared[] = []

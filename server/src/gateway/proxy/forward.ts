@@ -179,10 +179,10 @@ interface Exchange {
   readonly route: Route
   readonly req: IncomingMessage
   readonly res: ServerResponse
-  /** By `performance.now()`. */
+  /** The value of `performance.now()` when the request's head had arrived. */
   readonly startedAt: number
   readonly client: Socket
-  /** As in `ExchangeRequest`. */
+  /** The bytes that the client has already sent in another protocol; null when it asks for none. */
   readonly upgradeHead: Buffer | null
   readonly head: OutgoingHead & { readonly hasBody: boolean }
   readonly log: Log
@@ -195,9 +195,11 @@ interface Exchange {
   outgoing: Outgoing | null
   clientDone: boolean
   answer: IncomingMessage | null
+  /** True after a second attempt because a connection broke before the answer. */
   resent: boolean
-  /** The release was switched during the exchange. */
+  /** True after an attempt on the release that became current during the exchange. */
   rerouted: boolean
+  /** The number of attempts on this backend that failed to connect. */
   unconnected: number
   interimAnswers: number
   interimBytes: number
@@ -261,7 +263,7 @@ function relayRequestBody(exchange: Exchange, { request, socket }: Outgoing): vo
   )
 }
 
-/** Far more than hints and keep-alive signals need, far less than a flood. */
+/** Limits interim answers: far more than hints and keep-alive signals need, far less than a flood. */
 const MAX_INTERIM_ANSWERS = 20
 const MAX_INTERIM_BYTES = 64 * 1024
 
@@ -306,7 +308,7 @@ function onResponse(exchange: Exchange, incoming: IncomingMessage): void {
   relayBody(exchange, incoming, length)
 }
 
-/** Throws when the app's framing is not understood. */
+/** Returns the headers for the client. Throws when the app's framing is not understood. */
 function responseHeaders(exchange: Exchange, { rawHeaders }: IncomingMessage, status: number): string[] {
   const { req, head, backend } = exchange
   const headers = responseHead({
@@ -331,7 +333,7 @@ function announcesBodyInVain({ head }: Exchange, { statusCode = 0, headers }: In
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
-/** Returns the app's host name below the server's domain if the visitor used it. */
+/** Returns the app's host name below the server's domain if the visitor used it; null otherwise. */
 function addressVisited({ route, req }: Exchange): string | null {
   if (!('hostname' in route.address)) return null
   const hostname = hostnameOf(route.address.hostname)
@@ -378,7 +380,7 @@ function relayBody(exchange: Exchange, incoming: IncomingMessage, length: number
   setImmediate(guarded(flushHead))
 }
 
-/** May be repeated even if the app has processed the request (RFC 9110 §9.2.2). */
+/** These methods may be repeated even if the app has processed the request (RFC 9110 §9.2.2). */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
 function isRepeatable({ method, hasBody }: Exchange['head']): boolean {
@@ -431,7 +433,7 @@ function sendAgain(exchange: Exchange, error: Error): boolean {
   return true
 }
 
-/** Bytes on a kept connection may belong to the previous answer. */
+/** True when bytes on a kept connection may belong to the previous answer, and so do not answer this request. */
 function isOfBefore({ reused }: Outgoing, error: Error): boolean {
   return reused && faultOf(error).code?.startsWith('HPE_') === true
 }
@@ -488,8 +490,8 @@ function onUpgrade(
 
 const TCP_KEEP_ALIVE_MS = 60_000
 /**
- * For a client after the app has closed its half (nothing tells whether the app still reads), and after an answer while
- * the body is incomplete.
+ * A client may be silent for this long after the app has closed its half (nothing tells whether the app still reads),
+ * or after its answer while it has not sent its whole body.
  */
 const SILENCE_MS = 10_000
 

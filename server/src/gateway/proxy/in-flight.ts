@@ -5,7 +5,7 @@ export interface InFlight {
   /** Adds a request, which stays until the returned function is called; `cut` ends it earlier. */
   add(cut: () => void): () => void
   whenEmpty(): Promise<void>
-  /** Cuts the rest after `timeoutMs`, unless `signal` ends the waiting first. */
+  /** Waits until no request is running. Cuts the rest after `timeoutMs`, unless `signal` ends the waiting first. */
   finish(options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<void>
 }
 

@@ -12,7 +12,7 @@ import { serveSite } from './site.ts'
 
 export type AppProxy = (route: Route, req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
 
-/** Null when the connection is gone. */
+/** Returns the peer of a connection; null when the connection is gone. */
 export type PeerOf = (socket: Socket) => Peer | null
 
 /**

@@ -11,9 +11,12 @@ export interface Route {
   readonly backend: Backend | null
   readonly running: InFlight
   readonly traffic: Traffic
-  /** The app is being closed: new requests get 503, and connections close with the next answer. */
+  /** True while the app is being closed: new requests get 503, and connections close with the next answer. */
   readonly closing: boolean
-  /** Another process accepts the connections from now on: this process closes its connections with the next answer. */
+  /**
+   * True when another process accepts the connections from now on. This process closes its connections with the next
+   * answer.
+   */
   readonly leaving: boolean
 }
 
@@ -22,9 +25,9 @@ export interface Traffic {
   requests: number
   /** Answers of 500 and above, also the gateway's own. */
   errors: number
-  /** By class: 2xx, 3xx, 4xx and 5xx. */
+  /** Complete answers by status class: 2xx, 3xx, 4xx and 5xx. */
   answers: number[]
-  /** By range (`latency.ts`). */
+  /** The times of the app's answers, counted by range (`latency.ts`). */
   times: number[]
 }
 

@@ -39,7 +39,7 @@ export function serveSite(
   answerFromSite({ backend, site: site.endpoint, req, res, path, log })
 }
 
-/** Cuts the connection when a file cannot be sent as its head announced. */
+/** Answers from the folder of a site. Cuts the connection when a file cannot be sent as its head announced. */
 export function answerFromSite(request: {
   readonly backend: Backend
   readonly site: SiteEndpoint
@@ -71,11 +71,11 @@ export function answerFromSite(request: {
 export interface Site {
   /** An absolute path without links. */
   readonly folder: string
-  /** The site's routes exist only in the browser, so a page answers for paths without a file. */
+  /** True when the site's routes exist only in the browser: a page answers for paths without a file. */
   readonly fallback?: true
 }
 
-/** Before conditional and range headers. */
+/** The answer to a path, before conditional and range headers are considered. */
 type Reply =
   | { readonly status: 200 | 404; readonly file: FoundFile }
   | { readonly status: 301; readonly location: string }
@@ -144,15 +144,15 @@ interface FoundFile {
   readonly path: string
   readonly size: number
   /**
-   * Strong, with quotes. Inode and change time together are unique to a file, so they identify its content across
-   * releases. The modification time does not, because package managers and builds set it.
+   * A strong ETag, with its quotes. Inode and change time together are unique to a file, so the ETag identifies its
+   * content across releases. The modification time does not, because package managers and builds set it.
    */
   readonly etag: string
-  /** ctime, which becomes `Last-Modified`. */
+  /** The change time (ctime), which becomes `Last-Modified`. */
   readonly changed: Date
 }
 
-/** Returns `null` for a malformed path. */
+/** Decodes the segments of a path. Returns `null` when the path is malformed. */
 function parsePath(path: string): string[] | null {
   try {
     const segments = path.split('/').filter(Boolean).map(decodeURIComponent)
@@ -183,7 +183,7 @@ async function findFile(
   return index === null ? null : 'folder'
 }
 
-/** All other errors, such as a lack of descriptors, say nothing about the site. */
+/** The errors that mean "no such file". All other errors, such as a lack of descriptors, say nothing about the site. */
 const notThere: ReadonlySet<unknown> = new Set([
   'ENOENT',
   'ENOTDIR',

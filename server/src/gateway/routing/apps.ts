@@ -46,7 +46,10 @@ export function createApp(
   return app
 }
 
-/** Returns the previous upstream. Routing to the current upstream only makes its refusals be reported again. */
+/**
+ * Sends new requests of an app to an upstream from now on. Returns the previous upstream. A route to the current
+ * upstream changes nothing, except that its refusals are reported again.
+ */
 export function routeApp(
   app: App,
   appId: string,

@@ -8,9 +8,9 @@ import type { RequestHandler } from './listener.ts'
 
 export interface Found {
   readonly app: App
-  /** May be a wildcard. */
+  /** The name that matched, which may be a wildcard. */
   readonly hostname: string
-  /** Null when the app answers. */
+  /** The host to redirect the visitor to; null when the app answers. */
   readonly redirectTo: string | null
 }
 

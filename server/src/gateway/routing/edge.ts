@@ -17,9 +17,9 @@ import { createEdgeHandler, type Found } from './edge-requests.ts'
 import { createListener, type Listener, type Share } from './listener.ts'
 
 export interface Served {
-  /** May be a wildcard. */
+  /** The name that matched, which may be a wildcard. */
   readonly name: string
-  /** One for all names of an app, and one for all names of the server. */
+  /** The same object for all names of an app, and one object for all names of the server. */
   readonly owner: object
 }
 
@@ -34,7 +34,10 @@ export interface Edge {
   /** Returns the certificate of a host or of the wildcard above it, with its key, as PEM. */
   certificateOf(hostname: string): Buffer | null
   state(): EdgeState
-  /** Copies names and answers to another process, and certificates if wanted. */
+  /**
+   * Returns the calls that copy the names and answers of this process to another process, and the certificates if
+   * wanted.
+   */
   calls(what: { readonly withCertificates: boolean }): EdgeCall[]
   forget(appId: string): void
 }

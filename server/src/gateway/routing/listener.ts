@@ -10,25 +10,28 @@ import { faultOf } from '../proxy/faults.ts'
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
 
 /**
- * Gives a connection to another process; false when this process should answer. The other process has taken it once
- * `socket` is destroyed. Until then, `takeBack` may be called instead.
+ * Gives a connection to another process. Returns false when this process should answer it. The other process has taken
+ * the connection once `socket` is destroyed. Until then, `takeBack` may be called instead.
  */
 export type Share = (socket: Socket, takeBack: () => void) => boolean
 
 export interface Listener {
   /** Rejects with code `EADDRINUSE` when the port is taken. */
   listen(address: { host: string; port: number } | { path: string }): Promise<void>
-  /** Takes a socket of another process. Call it at once, because the socket accepts connections from then on. */
+  /**
+   * Accepts connections on a socket that another process opened. Call it at once, because the socket accepts
+   * connections from then on.
+   */
   adopt(socket: NetServer): void
   /** Answers a connection that another process has accepted. */
   take(socket: Socket): void
   /** The listening socket, to be sent to another process; null when there is none. */
   socket(): NetServer | null
-  /** Stops accepting, closes unused connections at once, and all others after `finish`. */
+  /** Stops accepting, closes unused connections at once, and closes all others as soon as `finish` has resolved. */
   close(finish: () => Promise<void>): Promise<void>
   /**
-   * Stops accepting, and cuts connections that clients have not closed after `timeoutMs`. On a Unix socket whose path
-   * another process has taken, connections in the queue are still accepted.
+   * Stops accepting, and waits until the clients have closed their connections. Cuts the rest after `timeoutMs`. On a
+   * Unix socket whose path another process has taken, connections in the queue are still accepted.
    */
   retire(timeoutMs: number): Promise<void>
 }
@@ -46,7 +49,10 @@ const ENDED_CLIENT_MS = 5_000
  * An edge opens many connections at once. Beyond this queue, a Unix socket refuses them, whereas a port lets them wait.
  */
 const QUEUE_LENGTH = 4_096
-/** Requests of a connection that wait for earlier answers take memory. No browser and no proxy sends so many. */
+/**
+ * At most this many requests of a connection wait for earlier answers, because they take memory. No browser and no
+ * proxy sends so many.
+ */
 const MOST_WAITING = 100
 const socketOptions = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: true } as const
 
@@ -257,8 +263,8 @@ function createOpenSockets(): OpenSockets {
 const QUEUE_MS = 1_000
 
 /**
- * Leaves open connections. A Unix socket whose path another process has taken first accepts the waiting connections,
- * which the system would reset.
+ * Stops accepting connections, and does not touch open connections. A Unix socket whose path another process has taken
+ * first accepts the waiting connections, which the system would reset.
  */
 export async function stopAccepting(acceptor: Server): Promise<void> {
   if (typeof acceptor.address() === 'string') await sleep(QUEUE_MS)

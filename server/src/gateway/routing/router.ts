@@ -251,7 +251,7 @@ function stopRouting(app: App, retired: RetiredBackends): void {
   app.backend = null
 }
 
-/** For calls of the server, logs, listening sockets and Node itself. */
+/** Descriptors that stay free for calls of the server, logs, listening sockets and Node itself. */
 const keptDescriptors = 256
 
 /**

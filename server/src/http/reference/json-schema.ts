@@ -61,7 +61,7 @@ function convert(type: z.ZodType, io: 'input' | 'output'): Schema {
 }
 
 export interface Field {
-  /** Such as `resources.deployments` or `projects[].id`. */
+  /** The path of the field, such as `resources.deployments` or `projects[].id`. */
   readonly path: string
   readonly type: string
   readonly required: boolean
@@ -131,7 +131,7 @@ function range(from: number | undefined, to: number | undefined): string {
   return from === undefined ? '' : `At least ${from}`
 }
 
-/** By field name, for schemas without an example. */
+/** Examples of strings by field name, for schemas without an example. */
 const texts: Readonly<Record<string, string>> = {
   name: 'shop',
   region: 'eu-1',
@@ -157,7 +157,10 @@ export function exampleId(kind: IdKind): string {
   return `${idPrefixes[kind]}_01h455vb4pex5vsknk084sn02q`
 }
 
-/** Prefers the schema's example. `kind` is what an `id` in it identifies. */
+/**
+ * Returns a value that fits a schema; its own example if it has an example. An `id` in it identifies a resource of this
+ * kind.
+ */
 export function exampleOf(schema: Schema, kind: IdKind, name = ''): unknown {
   if (schema.examples !== undefined) return schema.examples[0]
   for (const given of [schema.const, schema.default, schema.enum?.[0]]) if (given !== undefined) return given
@@ -200,7 +203,7 @@ function textExample(schema: Schema, kind: IdKind, name: string): string {
   return texts[name] ?? (/(^|_)url$/.test(name) ? 'https://shop.example.com' : 'value')
 }
 
-/** Returns `delivery` for `deliveries`. */
+/** Returns the kind that a plural names: `delivery` for `deliveries`. */
 function kindOfItems(name: string): IdKind | undefined {
   const one = name.replace(/ies$/, 'y').replace(/s$/, '')
   return isKind(one) ? one : undefined

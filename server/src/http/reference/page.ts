@@ -165,7 +165,7 @@ export interface Html {
 
 type Part = string | number | Html | readonly Html[]
 
-/** Escapes every value that is not `Html`. */
+/** A template tag for HTML. It escapes every value that is not `Html`. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return { html: String.raw({ raw: strings }, ...parts.map(render)) }
 }

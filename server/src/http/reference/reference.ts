@@ -4,7 +4,7 @@ import { assetFile } from '../../platform/package-files.ts'
 import { clientOrigin, type IsTrustedProxy } from '../client-address.ts'
 import { originMark } from './page.ts'
 
-/** Nothing from other hosts, nothing inline, no framing. */
+/** The policy allows nothing from other hosts, nothing inline, and no framing. */
 const pagePolicy =
   "default-src 'none'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

@@ -25,14 +25,14 @@ export type Output =
 export interface Framework {
   readonly name: string
   readonly packages: readonly string[]
-  /** For a package.json without a build script. */
+  /** The build command for a package.json without a build script. */
   readonly build?: readonly [string, ...string[]]
   /** All possible outputs of its build, the most specific first. */
   outputs(app: FrameworkApp): readonly Output[]
-  /** For its production server behind the gateway. */
+  /** Variables of its production server behind the gateway. */
   readonly env?: Readonly<Record<string, string>>
   buildEnv?(app: FrameworkApp): Readonly<Record<string, string>>
-  /** Added for a build without any of the outputs; undefined if the app follows the advice. */
+  /** Returns a sentence for a build without any of the outputs; undefined if the app follows the advice. */
   advice?(app: FrameworkApp): string | undefined
 }
 
@@ -46,18 +46,19 @@ const serverIn = (folder: string, entry: string, beside?: string): Output => ({
   ...(beside === undefined ? {} : { beside }),
 })
 
-/** No advice if the app has one of the packages. */
+/** Returns advice unless the app has one of the recommended packages. */
 const unlessUses =
   (sentence: string, ...packages: readonly string[]) =>
   ({ uses }: FrameworkApp): string | undefined =>
     packages.some(uses) ? undefined : sentence
 
+/** A site with one page for each address. */
 const pages = (folder: string): Output => ({ folder, isRouted: false })
 
 /** A site whose routes exist only in the browser. */
 const routed = (folder: string): Output => ({ folder, isRouted: true })
 
-/** Such as `--outDir` of a program in the build. */
+/** Returns the value of an option, such as `--outDir`, of a program in the build. */
 function optionOf({ builds }: FrameworkApp, program: string, ...names: readonly string[]): string | undefined {
   for (const { name, args } of builds) {
     if (name !== program) continue
@@ -69,7 +70,7 @@ function optionOf({ builds }: FrameworkApp, program: string, ...names: readonly 
   return undefined
 }
 
-/** Such as `docs` in `vitepress build docs`. */
+/** Returns the first word after the verb of a program in the build, such as `docs` in `vitepress build docs`. */
 function folderOf({ builds }: FrameworkApp, program: string): string | undefined {
   const found = builds.find(({ name, args }) => name === program && args[0] === 'build')
   const [, folder] = found?.args ?? []
@@ -82,7 +83,7 @@ export function insideOf(path: string | undefined): string | undefined {
   return path.replace(/^\.\//, '').replace(/\/$/, '')
 }
 
-/** Nitro's preset `node-server`, which several frameworks use. */
+/** The output of Nitro's preset `node-server`, which several frameworks use. */
 const nitro = [serverIn('.output', 'server/index.mjs', 'nitro.json'), routed('.output/public')]
 
 const svelteConfigs = ['svelte.config.js', 'svelte.config.ts', 'vite.config.js', 'vite.config.ts', 'vite.config.mjs']
@@ -91,7 +92,7 @@ const hasFallback = (app: FrameworkApp) => svelteConfigs.some((name) => /\bfallb
 const reactRouterConfigs = ['react-router.config.ts', 'react-router.config.js']
 const isForBrowser = (config = '') => /\bssr\s*:\s*false\b/.test(config)
 
-/** These precede the build tools that they use. */
+/** Frameworks with a server. They precede the build tools that they use. */
 export const serverFrameworks: readonly Framework[] = [
   {
     name: 'Next.js',
@@ -284,7 +285,7 @@ const routers = [
 const webpackConfigs = ['webpack.config.js', 'webpack.config.cjs', 'webpack.config.mjs', 'webpack.config.ts']
 const viteConfigs = ['vite.config.ts', 'vite.config.js', 'vite.config.mjs', 'vite.config.mts']
 
-/** Such as the value of `outDir:`. */
+/** Returns the folder after a key such as `outDir:` in one of the configurations. */
 function configured(app: FrameworkApp, files: readonly string[], key: RegExp): string | undefined {
   for (const name of files) {
     const [, folder] = new RegExp(`${key.source}\\s*:\\s*["'\`]([^"'\`]+)["'\`]`).exec(app.read(name) ?? '') ?? []

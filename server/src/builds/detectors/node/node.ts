@@ -91,7 +91,7 @@ function isNamed(part: string, name: string): boolean {
   )
 }
 
-/** These define the output folder of a build. */
+/** Framework configurations, which define the output folder of a build. */
 const configurations = [
   'angular.json',
   'svelte.config.js',

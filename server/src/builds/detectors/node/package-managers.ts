@@ -8,9 +8,9 @@ import { fromFile, fromManifests, fromToolVersions, rangeOf, type VersionSource 
 export interface PackageManager {
   readonly name: 'npm' | 'pnpm' | 'yarn' | 'bun'
   readonly env: Readonly<Record<string, string>>
-  /** For the installation. Variables of the operator and of the app precede these. */
+  /** Variables for the installation. Variables of the operator and of the app take precedence. */
   readonly settings?: Command['settings']
-  /** Plain `node` finds the installed packages. */
+  /** True when plain `node` finds the installed packages. */
   readonly plainNode: boolean
   /** @param options.locked a lock file fixes the versions */
   install(options: { readonly locked: boolean; readonly dev: boolean }): Command['argv']
@@ -97,15 +97,15 @@ const bun: PackageManager = {
 
 export interface Installing {
   readonly manager: PackageManager
-  /** The app's folder, or the top of the repository for a workspace member. */
+  /** The folder of the lock file: the app's folder, or the top of the repository for a workspace member. */
   readonly folder: string
   readonly locked: boolean
 }
 
 /**
- * Chooses by the lock file; with several, by `packageManager`. Without a lock file: the manager in `packageManager`,
- * else Bun for an app with Bun's types, which `bun init` adds, else npm. A workspace member has its lock file at the
- * top of the repository.
+ * Chooses the package manager of an app by its lock file; with several lock files, by `packageManager`. Without a lock
+ * file: the manager in `packageManager`, else Bun for an app with Bun's types, which `bun init` adds, else npm. A
+ * workspace member has its lock file at the top of the repository.
  */
 export function chooseManager(
   files: SourceTree,
@@ -145,7 +145,7 @@ function managerNamed({ name, version }: NamedRange): PackageManager {
   return npm
 }
 
-/** By lock file version. The server's pnpm handles all others. */
+/** The versions of pnpm by lock file version. The server's pnpm handles all others. */
 const pnpmOfLock: readonly (readonly [RegExp, string])[] = [
   [/^6\./, '8'],
   [/^5\.4/, '7'],

@@ -36,7 +36,7 @@ interface Choice {
   readonly node: NodeApp
   readonly framework: Framework | undefined
   readonly app: FrameworkApp
-  /** A script of package.json, or a command of fairlead.json, builds. */
+  /** True when a script of package.json or a command of fairlead.json builds. */
   readonly builds: boolean
 }
 
@@ -279,7 +279,7 @@ const withEnv = (command: Command, env: Command['env']): Command =>
 
 export interface NodeApp {
   readonly package: PackageJson
-  /** At the top of the repository, if packages are installed there. */
+  /** The package.json at the top of the repository, if packages are installed there. */
   readonly top: PackageJson | undefined
   readonly installing: Installing
 }
@@ -392,7 +392,7 @@ const lifecycle = [
   'postprepare',
 ] as const
 
-/** Such as `husky`. */
+/** True when a lifecycle script of the installation uses a development dependency, such as `husky`. */
 export const installsWithDevelopmentPackages = (app: PackageJson): boolean =>
   lifecycle.some((name) => usesDevelopmentPackages(app, app.scripts.get(name) ?? ''))
 

@@ -19,7 +19,7 @@ interface Asked {
   readonly from: string
 }
 
-/** By code name, as in nvm. */
+/** The major versions of Node's long-term support releases, by code name, as in nvm. */
 const ltsNames: Readonly<Record<string, string>> = {
   argon: '4',
   boron: '6',

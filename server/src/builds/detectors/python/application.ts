@@ -9,7 +9,7 @@ export interface AppObject {
   readonly framework: Framework
 }
 
-/** In servers and tutorials, the most common first. */
+/** The usual names of an application in servers and tutorials, the most common first. */
 const NAMES = ['app', 'application', 'server', 'api', 'asgi', 'wsgi']
 const FACTORIES = ['create_app', 'make_app', 'get_app', 'build_app', 'create_application', 'get_application']
 
@@ -213,7 +213,7 @@ function ofCallable({ isAsync, parameters }: PythonFunction): Framework | undefi
 export type Interface = 'wsgi' | 'asgi' | 'aiohttp' | 'sanic' | 'streamlit'
 
 export interface Framework {
-  /** For people: `FastAPI`. */
+  /** The name for people, such as `FastAPI`. */
   readonly name: string
   readonly speaks: Interface
 }

@@ -2,11 +2,11 @@ import type { SourceTree } from '../../tree.ts'
 
 /** The names of a module, as its text shows them without running it. */
 export interface Module {
-  /** Without comments; strings in triple quotes are empty. */
+  /** The text without comments; strings in triple quotes are empty. */
   readonly code: string
-  /** `app` → `shop.main.app`, `np` → `numpy`. A relative import keeps its dots: `.main.app`. */
+  /** Imported names: `app` → `shop.main.app`, `np` → `numpy`. A relative import keeps its dots: `.main.app`. */
   readonly imports: ReadonlyMap<string, string>
-  /** `from flask import *`. */
+  /** Modules whose every name is imported, as in `from flask import *`. */
   readonly stars: readonly string[]
   /** Top-level names set by a call, with all called functions: `app` → `['Flask']`. */
   readonly calls: ReadonlyMap<string, readonly string[]>
@@ -24,7 +24,7 @@ export interface PythonFunction {
 /** Longer than modules that people write. The time of the expressions below grows with the text. */
 const longest = 256 * 1024
 
-/** Each name of a module may come from any star import. */
+/** A limit on star imports, because each name of a module may come from any of them. */
 const mostStars = 10
 
 /** Reads the text of a module. Never throws; a text other than Python gives few or no names. */
@@ -110,7 +110,7 @@ export function qualify(module: Module, dotted: string): readonly string[] {
 }
 
 export interface Modules {
-  /** Relative to the app's folder. */
+  /** The paths of all readable modules, relative to the app's folder. */
   readonly paths: readonly string[]
   at(path: string): Module | undefined
   /**

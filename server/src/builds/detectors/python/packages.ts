@@ -7,7 +7,7 @@ import type { SourceTree } from '../../tree.ts'
 
 const LISTS = ['pyproject.toml', 'Pipfile', 'setup.py', 'setup.cfg']
 
-/** In a `requirements` folder, the production list first. */
+/** Lists in a `requirements` folder, the production list first. */
 const REQUIREMENTS = [
   'requirements.txt',
   'requirements/production.txt',
@@ -73,11 +73,11 @@ function listedIn(file: string, toml: string): readonly string[] {
 /** Printed lines reach the log immediately, although the output is not a terminal. */
 export const env = { PYTHONUNBUFFERED: '1' }
 
-/** In order of precedence. */
+/** Lock files in order of precedence. */
 const LOCKS = ['uv.lock', 'poetry.lock', 'pdm.lock', 'Pipfile.lock']
 
 export interface Installation {
-  /** Such as `uv.lock`, for people; null when there is nothing to install. */
+  /** The file name for people, such as `uv.lock`; null when there is nothing to install. */
   readonly from: string | null
   readonly commands: readonly Command[]
   readonly notes: readonly string[]

@@ -22,7 +22,7 @@ const SIGNS = [
   'app.py',
 ]
 
-/** Below the top, these may contain an application or refer to it. */
+/** Modules below the top that may contain an application or refer to it. */
 const MODULES = [
   'app',
   'main',
@@ -135,7 +135,7 @@ const bringPython = (version: string): Command =>
     `UV_PYTHON_PREFERENCE=only-managed UV_PYTHON_INSTALL_DIR="$PWD/.python" exec uv venv --no-project --python ${version} .venv`,
   )
 
-/** Errors end the plan, because an app without its packages would fail later. */
+/** Reads the TOML files. Errors end the plan, because an app without its packages would fail later. */
 function readTables(app: SourceTree): Result<{ readonly pyproject: unknown; readonly pipfile: unknown }> {
   const pyproject = readTable(app, 'pyproject.toml', 'invalid_pyproject')
   if (!pyproject.ok) return pyproject

@@ -21,14 +21,14 @@ export interface PythonStart {
   readonly notes: readonly string[]
 }
 
-/** For apps without an application object that a server could serve. */
+/** Conventional start files, for apps without an application object that a server could serve. */
 const PROGRAMS = ['main.py', 'app.py', 'server.py', 'run.py', 'application.py', '__main__.py']
 
 const OVERRIDE = 'Another command goes into "start" of fairlead.json or a "web:" line of a Procfile.'
 
 const nothing = { command: null, adds: [], build: [], notes: [] } as const
 
-/** Reads only the text of modules. Pure; never throws. */
+/** Decides how the app starts from the text of its modules. It is pure and never throws. */
 export function planStart(app: SourceTree): PythonStart {
   const modules = modulesOf(app)
   const packages = packagesOf(app)
@@ -149,9 +149,9 @@ function runProgram(modules: Modules, file: string): PythonStart {
 }
 
 export interface Django {
-  /** Relative to the app's folder; empty for the app's folder. */
+  /** The folder of `manage.py`, relative to the app's folder; empty for the app's folder. */
   readonly folder: string
-  /** Null when the settings name no WSGI or ASGI module. */
+  /** The application that serves the project; null when the settings name no WSGI or ASGI module. */
   readonly served: Served | null
   readonly build: readonly Command[]
   readonly notes: readonly string[]
@@ -246,10 +246,12 @@ function notesOf(facts: {
 
 const byDepth = (a: string, b: string): number => a.split('/').length - b.split('/').length || (a < b ? -1 : 1)
 
-/** Serves applications in production. The version is for repositories without the package. */
+/** A package that serves applications in production, with the version for repositories without the package. */
 interface ServerPackage {
   readonly name: string
-  /** For pip: the newest release for maintained Pythons, and the last supported release for older Pythons. */
+  /**
+   * Requirements for pip: the newest release for maintained Pythons, and the last supported release for older Pythons.
+   */
   readonly pinned: readonly string[]
 }
 
@@ -263,9 +265,9 @@ const uvicorn: ServerPackage = {
 }
 
 interface Served {
-  /** Such as `shop.main`. */
+  /** The module, such as `shop.main`. */
   readonly module: string
-  /** Must be on the module path; empty for the app's folder. */
+  /** The folder that must be on the module path; empty for the app's folder. */
   readonly folder: string
   readonly name: string
   readonly isFactory: boolean
@@ -274,9 +276,9 @@ interface Served {
 
 interface Serving {
   readonly start: Command
-  /** For people: `gunicorn app:app`. */
+  /** The short command for people: `gunicorn app:app`. */
   readonly shown: string
-  /** For pip: the server, unless the repository requires it. */
+  /** Requirements for pip: the server, unless the repository requires it. */
   readonly adds: readonly string[]
   readonly server: string
 }

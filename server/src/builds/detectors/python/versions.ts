@@ -16,7 +16,7 @@ export interface ChosenPython {
   readonly notes: readonly string[]
 }
 
-/** Pythons besides the machine's default. */
+/** The programs of Python versions besides the machine's default. */
 export const EXTRA_PYTHONS: readonly string[] = Array.from({ length: 12 }, (_, at) => `python3.${at + 8}`)
 
 /** Downloads Pythons, see https://docs.astral.sh/uv/. */
@@ -77,7 +77,10 @@ function bestOf(there: readonly Installed[], allows: (release: Release) => boole
   return allowed.find(({ program }) => program === 'python3') ?? newest
 }
 
-/** Such as `3.12`: the next later than the machine's, else the last earlier one. */
+/**
+ * Returns the nearest allowed version, such as `3.12`: the next version after the machine's, else the last version
+ * before it.
+ */
 function nearest(allows: (release: Release) => boolean, [, minor]: Release): string | undefined {
   // A range most likely allows late patch releases.
   const minors = EXTRA_PYTHONS.map((_, at) => at + 8).filter((each) =>
@@ -153,8 +156,9 @@ type Release = readonly [number, number, number]
 const longest = 200
 
 /**
- * Reads version specifiers (PEP 440), a plain version as in `.python-version` (`3.11`, `cpython-3.11.4`) and Poetry's
- * ranges (`^3.10`, `~3.10`, `>=3.8 || ^3.12`, `*`). Null for other texts.
+ * Returns a function that tells whether a Python version is allowed; null for a text that is not a range. Reads version
+ * specifiers (PEP 440), a plain version as in `.python-version` (`3.11`, `cpython-3.11.4`) and Poetry's ranges
+ * (`^3.10`, `~3.10`, `>=3.8 || ^3.12`, `*`).
  */
 export function readRange(text: string): ((release: Release) => boolean) | null {
   if (text.length > longest) return null

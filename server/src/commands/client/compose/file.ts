@@ -7,7 +7,10 @@ import { CommandError } from '../command-error.ts'
 
 const fileNames = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml']
 
-/** Copies by YAML anchors and merged keys. Large real files have hundreds; a file that expands without end has more. */
+/**
+ * The most copies by YAML anchors and merged keys. Large real files have hundreds; a file that expands without end has
+ * more.
+ */
 const mostCopies = 10_000
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()])
@@ -91,7 +94,7 @@ const composeFile = z.looseObject(
 export type Service = z.infer<typeof service>
 
 export interface ComposeFile {
-  /** Paths in the file are relative to it. */
+  /** The folder of the file. Paths in the file are relative to it. */
   readonly folder: string
   readonly services: Readonly<Record<string, Service>>
   readonly environments: Readonly<Record<string, Readonly<Record<string, string>>>>
@@ -158,7 +161,7 @@ function parseYaml(text: string, path: string): unknown {
   }
 }
 
-/** Keys stay, as in Compose. */
+/** Interpolates values but not keys, as Compose does. */
 function interpolateAll(value: unknown, scope: Scope): unknown {
   if (typeof value === 'string') return interpolate(value, scope)
   if (typeof value !== 'object' || value === null) return value
@@ -231,7 +234,7 @@ function fromEnvironment(
 export const dependenciesOf = ({ depends_on: services = [] }: Service): readonly string[] =>
   Array.isArray(services) ? services : Object.keys(services)
 
-/** Such as migrations. */
+/** Returns the names of the services that must end before another service starts, such as migrations. */
 export const endingServices = (services: ComposeFile['services']): readonly string[] =>
   Object.values(services).flatMap(({ depends_on: needed = [] }) =>
     Array.isArray(needed)
@@ -248,7 +251,7 @@ interface Scope {
   readonly missing: (name: string) => void
 }
 
-/** In braces, the match ends after the name and the operator. */
+/** Matches the use of a variable. In braces, the match ends after the name and the operator. */
 const use = /\$(?:(?<escaped>\$)|(?<plain>[A-Za-z_]\w*)|\{(?:(?<name>[A-Za-z_]\w*)(?<operator>:?[-?+])?)?)/g
 
 /**
@@ -304,7 +307,7 @@ function substituted(name: string, operator: string, word: string, scope: Scope)
 const misused = ({ place }: Scope): CommandError =>
   new CommandError(`${place} has $\{ without a name and its }: write $$ for the character $ itself.`)
 
-/** A name without a value gets the value from `outer`. */
+/** The variables that values in a file may name. A name without a value gets the value from `outer`. */
 interface EnvFileScope {
   readonly outer: Readonly<Record<string, string>>
   readonly missing: (name: string) => void
@@ -312,7 +315,7 @@ interface EnvFileScope {
 
 type Read = (text: string, variables: Map<string, string>, given: EnvFileScope & { readonly path: string }) => void
 
-/** `raw` is the format of `docker run --env-file`. */
+/** The formats of Compose. `raw` is the format of `docker run --env-file`. */
 const formats: Readonly<Record<string, Read>> = { '': readCompose, raw: readRaw }
 
 /**

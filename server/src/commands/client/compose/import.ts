@@ -71,8 +71,8 @@ function textOf({ databases, apps, notes }: ImportPlan): string {
 type Params = { readonly project_id: string }
 
 /**
- * Creates the databases and apps of a plan, and follows the deployments. Existing ones stay unchanged, except an app
- * whose deployments have all failed: it is deployed again with its variables.
+ * Creates the databases and apps of a plan, and follows the deployments. Databases and apps that already exist stay
+ * unchanged, except an app whose deployments have all failed: it is deployed again with its variables.
  */
 export async function carryOut(
   connection: Connection,
@@ -94,7 +94,7 @@ export async function carryOut(
   }
 }
 
-/** When the server refuses an app, for example because of the plan's limit, the others go on. */
+/** Continues with the other apps when the server refuses an app, for example because of a limit of the plan. */
 const leaveOut =
   ({ name }: AppToImport) =>
   (error: unknown): void => {
@@ -129,7 +129,10 @@ async function existingApps(client: Client, params: Params): Promise<Map<string,
   return found
 }
 
-/** Takes the newest version when the server does not have the file's version. */
+/**
+ * Creates a database with the version of the file, or with the newest version when the server does not have that
+ * version.
+ */
 async function createDatabase(client: Client, params: Params, { name, version }: DatabaseToImport): Promise<string> {
   const create = (given: { readonly version?: string }) => client.databases.create({ params, body: { name, ...given } })
   const created = await (version === null ? create({}) : create({ version })).catch((error: unknown) => {
@@ -142,7 +145,7 @@ async function createDatabase(client: Client, params: Params, { name, version }:
   return created.id
 }
 
-/** A server may install PostgreSQL and create a cluster. */
+/** The time limit for a new database. A server may first install PostgreSQL and create a cluster. */
 const databaseMs = 15 * 60_000
 
 async function untilAvailable(client: Client, params: Params & { readonly id: string }): Promise<void> {
@@ -203,7 +206,7 @@ async function scale(client: Client, params: Params, { name, instances }: Pick<A
   })
 }
 
-/** All builds use this commit. */
+/** The commit that all builds of a compose file use. */
 export interface LocalSource {
   readonly local: LocalCommit
   /** Returns the folder of a build context, relative to the top of the repository. */
@@ -227,7 +230,7 @@ export async function sourceOf(apps: readonly AppToImport[], folder: string): Pr
   return { local, rootOf }
 }
 
-/** These change how a folder is built or run. */
+/** Keys of `fairlead.json` that change how a folder is built or run. */
 const decisiveKeys = ['builder', 'dockerfile', 'build', 'start', 'processes', 'volumes', 'cron']
 
 /** Prints the problem and returns false when the repository's `fairlead.json` does not suit an app. */

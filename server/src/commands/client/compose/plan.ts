@@ -10,9 +10,9 @@ export interface AppToImport {
   /** An image, or the build folder relative to the compose file. */
   readonly source: { readonly image: string } | { readonly folder: string }
   readonly variables: Readonly<Record<string, string>>
-  /** By the variable that gets the connection string. */
+  /** The services that become databases of the app, by the variable that gets the connection string. */
   readonly databases: Readonly<Record<string, string>>
-  /** Of an image; a build names its volumes in `fairlead.json`. */
+  /** The volumes of an image. A build names its volumes in `fairlead.json`. */
   readonly volumes: Volumes
   readonly instances: number
   /** Keys that `fairlead.json` must have for a build; null if it needs none. */
@@ -28,18 +28,18 @@ type NamedService = readonly [name: string, service: Service]
 
 export interface ImportPlan {
   readonly databases: readonly DatabaseToImport[]
-  /** An app follows the apps that it depends on. */
+  /** The apps in the order of their dependencies: an app follows the apps that it depends on. */
   readonly apps: readonly AppToImport[]
   /** One sentence for each setting that is dropped or changed. */
   readonly notes: readonly string[]
 }
 
-/** The import carries these over, or Fairlead does the same by default. */
+/** Keys that need no note: the import carries them over, or Fairlead does the same by default. */
 const silentKeys = [
   ...['image', 'build', 'environment', 'env_file', 'command', 'entrypoint', 'volumes', 'depends_on', 'profiles'],
   ...['extends', 'scale', 'deploy', 'ports', 'expose', 'restart', 'init', 'pull_policy'],
 ]
-/** For a database, which Fairlead runs without a container. */
+/** Keys that need no note for a database, because Fairlead runs databases without containers. */
 const silentDatabaseKeys = [
   ...['container_name', 'hostname', 'networks', 'healthcheck', 'user', 'shm_size', 'stop_grace_period', 'logging'],
 ]
@@ -96,7 +96,7 @@ function withoutSeconds(services: readonly NamedService[], notes: string[]): Nam
 
 const builtOf = (build: Service['build'] = '.') => (typeof build === 'string' ? { context: build } : build)
 
-/** Replaces the image's command; empty when the service sets none. */
+/** Returns the words that replace the command of the image; empty when the service sets no command. */
 const commandOf = ({ entrypoint, command }: Service): string[] => [entrypoint, command].flatMap(wordsOf)
 
 /** Returns the words of a command. A command with quotes or variables goes to a shell. */
@@ -130,7 +130,7 @@ function noteVolumes(file: ComposeFile, services: ComposeFile['services'], notes
   }
 }
 
-/** Well-known programs that do not speak HTTP, by the last part of the image's name. */
+/** Images of well-known programs that do not speak HTTP, by the last part of the image's name. */
 const notHttp = new Set([
   ...['redis', 'valkey', 'keydb', 'dragonfly', 'memcached', 'mysql', 'mysql-server', 'mariadb', 'percona', 'mongo'],
   ...['mongodb', 'cassandra', 'rabbitmq', 'kafka', 'cp-kafka', 'nats', 'mosquitto'],
@@ -273,11 +273,11 @@ function settingsOf(
   return Object.keys(settings).length === 0 ? null : settings
 }
 
-/** True when the `fairlead.json` has all needed settings. */
+/** True when the `fairlead.json` of a repository has all settings that an app needs. */
 export const saysAll = (found: Readonly<Record<string, unknown>>, needed: Readonly<Record<string, unknown>>): boolean =>
   Object.entries(needed).every(([key, value]) => isDeepStrictEqual(found[key], value))
 
-/** Apps that depend on each other keep the order of the file. */
+/** Sorts apps by their dependencies. Apps that depend on each other keep the order of the file. */
 function inOrder(apps: readonly AppToImport[], services: ComposeFile['services']): AppToImport[] {
   const sorted = new Set<AppToImport>()
   const visit = (app: AppToImport, path: readonly AppToImport[]): void => {
@@ -299,12 +299,12 @@ interface Addresses {
   readonly hosts: ReadonlyMap<string, string>
 }
 
-/** Such as `postgresql+asyncpg://user:password@db:5432/shop`. */
+/** Matches the address of a database, such as `postgresql+asyncpg://user:password@db:5432/shop`. */
 const databaseUrl = /^(postgres(?:ql)?(?:\+\w+)?):\/\/(?:[^/@]*@)?([\w.-]+)(?::\d+)?(?:\/[^?]*)?(\?.*)?$/is
-/** A host name is certain in a URL, before a port, and in `host=name`. */
+/** Matches host names that are certain in any value: in a URL, before a port, and in `host=name`. */
 const certainHost =
   /(?<=:\/\/(?:[^/@\s]*@)?)[\w.-]+(?=[:/?,;\s"']|$)|(?<![\w.:/@-])[\w-]+(?=:\d{2,5}(?![\w.-]))|(?<=\b(?:host|server)=)[\w.-]+/gi
-/** The value of such a variable is a host or a list of hosts. */
+/** Matches the names of variables whose value is a host or a list of hosts. */
 const hostVariable = /(HOSTS?|HOST_?NAMES?|SERVERS?|ADDR|ADDRESS(ES)?|ENDPOINTS?|BROKERS?|SEEDS?|GATEWAY)$/i
 const listedHost = /(?<![^,;\s])[\w.-]+(?![^,;\s])/g
 

@@ -91,13 +91,13 @@ function isUsable(key: unknown): key is JWK {
   )
 }
 
+/** The total time for one answer. */
 const timeoutMs = 5_000
 const mostBytes = 256 * 1024
 
 /**
- * Reads a JSON object if the outbound rule allows the address, without following redirects.
- *
- * @throws TokenRefused
+ * Reads a JSON object from an issuer if the outbound rule allows its address. Follows no redirect, and reads at most
+ * 256 KB within 5 s.
  */
 async function fetchJson(url: URL, outbound: Outbound): Promise<Readonly<Record<string, unknown>>> {
   const text = await fetchText(url, outbound).catch((error: unknown) => {

@@ -225,6 +225,7 @@ function gitLabRef(claims: Claims): string | null {
   return type === 'tag' ? `refs/tags/${name}` : type === 'branch' ? `refs/heads/${name}` : null
 }
 
+/** Returns a claim; `null` when it is missing or empty. */
 function text(claims: Claims, name: string): string | null {
   const value = Object.hasOwn(claims, name) ? claims[name] : undefined
   if (value === undefined || value === null || value === '') return null

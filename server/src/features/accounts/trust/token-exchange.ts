@@ -22,6 +22,7 @@ export interface ExchangeDependencies {
   readonly issuerKeys: IssuerKeys
   readonly audit: Audit
   readonly limits: ExchangeLimits
+  /** Keeps a project from being deleted until the transaction ends; false when it is not active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
   /** The addresses of this server, which tokens for it have as their audience. Messages show the first address. */
   readonly audiences: readonly string[]
@@ -32,7 +33,10 @@ export interface ExchangeDependencies {
 interface ExchangeLimits {
   /** Limits the refusals of one project in the audit log: strangers cause them and must not fill the log. */
   readonly auditedRefusals: Pick<AttemptLimiter, 'take'>
-  /** Resolves to the seconds to wait when the account has exceeded its rate limit. */
+  /**
+   * Counts an exchange towards the rate limit of an account. Resolves to the seconds to wait when the limit is
+   * exceeded.
+   */
   readonly countRequest: (accountId: string) => Promise<number | undefined>
 }
 

@@ -96,7 +96,10 @@ function signatureRefusal(error: unknown): TokenRefused {
   return new TokenRefused('unusable_key', "The issuer's key with the kid of the token cannot be used.")
 }
 
-/** By its `jti`, or else by the signed text without the signature: one text can have several valid signatures. */
+/**
+ * Identifies a token by its issuer and its `jti`, or else by the signed text. The signature is left out, because one
+ * text can have several valid signatures.
+ */
 export function identityHash(issuer: string, token: string, { jti }: JWTPayload): Buffer {
   const named = typeof jti === 'string' ? ['jti', jti] : ['text', token.slice(0, token.lastIndexOf('.'))]
   return createHash('sha256')

@@ -6,7 +6,7 @@ export type Range = '1h' | '24h' | '7d'
 /** The stored buckets of each app: a fixed number of rows, each overwritten after one turn. */
 export interface Ring {
   readonly range: Range
-  /** The length of a bucket. */
+  /** The length of a bucket in seconds. */
   readonly seconds: number
   readonly buckets: number
 }
@@ -23,6 +23,7 @@ export function ringOf(range: Range): Ring {
   return ring
 }
 
+/** Returns the beginning of the bucket that contains a time, both in milliseconds of Unix time. */
 export function bucketAt({ seconds }: Pick<Ring, 'seconds'>, at: number): number {
   return Math.floor(at / (seconds * 1000)) * seconds * 1000
 }
@@ -41,11 +42,13 @@ export interface InstanceUsageRow {
   readonly deployment_id: string
   readonly name: string
   readonly memory_bytes: number
+  /** The average since the previous measurement; null for the first measurement. */
   readonly cpus: number | null
 }
 
 /** The tables of metrics. PostgreSQL's bigint arrives as text. */
 export type MetricsTables = {
+  /** Rings of buckets: a slot is overwritten after one turn of its ring. */
   app_metrics: {
     app_id: string
     seconds: number
@@ -59,7 +62,7 @@ export type MetricsTables = {
     memory_bytes: string | null
     memory_limit_bytes: string | null
     cpu_seconds: number
-    /** The time over which `cpu_seconds` was measured. */
+    /** The seconds over which `cpu_seconds` was measured. */
     measured_seconds: number
     cpu_limit: number | null
     instances: number | null

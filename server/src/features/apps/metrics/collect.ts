@@ -74,7 +74,7 @@ export interface InstanceUsage {
   readonly deploymentId: string
   /** The process type and a number, such as `web.1`. */
   readonly name: string
-  /** `null` for a static site. */
+  /** `null` for a static site, which has no process. */
   readonly used: {
     readonly memoryBytes: number
     readonly cpuSeconds: number
@@ -84,16 +84,18 @@ export interface InstanceUsage {
 
 export interface AppUsage {
   readonly instances: number
+  /** `null` when no instance has a process. */
   readonly memoryBytes: number | null
   readonly memoryLimitBytes: number | null
   readonly cpuLimit: number | null
   readonly cpuSeconds: number
+  /** The seconds since the previous measurement; 0 for the first measurement. */
   readonly seconds: number
 }
 
 interface Minute {
   readonly appId: string
-  /** In milliseconds of Unix time. */
+  /** The beginning of the minute, in milliseconds of Unix time. */
   readonly began: number
   readonly traffic: AppTraffic
   readonly restarts: number

@@ -12,6 +12,7 @@ export interface Demand {
 export const leastPerSecond = 5
 export const keptMs = 30_000
 
+/** @param now a clock in milliseconds */
 export function createDemand(now: () => number = () => performance.now()): Demand {
   let countedAt: number | null = null
   let highAt = -Infinity

@@ -8,6 +8,7 @@ import { bucketsUntil, type InstanceUsageRow, type MetricsTables, type Ring, rin
 
 export interface MetricsReads {
   readonly database: Database
+  /** Resolves to undefined when the project has no such app. */
   readonly findApp: (on: Database, projectId: string, appId: string) => Promise<unknown>
   readonly releasesSince: (appId: string, since: Date) => Promise<ResponseBody<'metrics.get'>['releases']>
 }
@@ -35,6 +36,7 @@ const rowsOf = (database: Database, appId: string, { seconds }: Ring, since: Dat
     .where('began', '>=', since)
     .execute()
 
+/** Reads the latest measurement of an app's instances, which may include instances of other deployments. */
 export async function latestUsage(
   on: Database | Transaction,
   appId: string,
@@ -45,6 +47,7 @@ export async function latestUsage(
 type Row = Omit<Selectable<MetricsTables['app_metrics']>, 'app_id' | 'slot' | 'seconds'>
 type Body = ResponseBody<'metrics.get'>
 
+/** Returns all buckets of a ring, oldest first, including buckets without data. */
 export function metricsOf(ring: Ring, rows: readonly Row[], now: number): Pick<Body, 'points' | 'totals'> {
   const byTime = new Map(rows.map((row) => [row.began.getTime(), row]))
   const buckets = bucketsUntil(ring, now)

@@ -15,8 +15,12 @@ export interface AcmeOptions extends Omit<AcmeAccountDependencies, 'library'> {
   readonly kinds: ChallengeKinds
 }
 
+/**
+ * A certificate authority that speaks ACME (RFC 8555). Every call rejects with `AttemptError` or the reason of the
+ * signal.
+ */
 export interface Acme {
-  /** Returns the chain as PEM. */
+  /** Obtains a certificate, and returns its chain as PEM. */
   order(request: Omit<OrderRequest, 'kinds'>): Promise<string>
   /** Revokes a certificate for the reason of a compromised key. Resolves when it is already revoked. */
   revoke(certificate: string, signal: AbortSignal): Promise<void>
@@ -122,6 +126,7 @@ export interface AcmeAccount {
 }
 
 interface Stored {
+  /** Null until the authority knows the key. */
   readonly url: string | null
   readonly key: string
   readonly email: string
@@ -233,7 +238,7 @@ async function change(
   await tablesOf(database).updateTable('acme_accounts').set(values).where('directory', '=', directory).execute()
 }
 
-/** Rejects when the authority does not answer. */
+/** Asks the authority whether it has an account for the key. Rejects when the authority does not answer. */
 async function isKnownToAuthority({ url, client }: OpenAccount): Promise<boolean> {
   try {
     const { status } = await client.createAccount({ onlyReturnExisting: true })
@@ -267,7 +272,10 @@ interface OrderRequest {
   readonly signal: AbortSignal
 }
 
-/** Follows RFC 8555, section 7.4. Rejects with `AttemptError` or `AcmeError`. */
+/**
+ * Obtains a certificate (RFC 8555, section 7.4) and returns its chain as PEM. Rejects with `AttemptError` or
+ * `AcmeError`.
+ */
 async function runOrder(library: Library, client: Client, request: OrderRequest): Promise<string> {
   const { signal } = request
   const order = (await findOrder(client, request.url)) ?? (await newOrder(client, request))

@@ -13,7 +13,10 @@ const keptMs = 24 * 60 * 60_000
 const timeoutMs = 10_000
 const mostIdentities = 20
 
-/** The returned function resolves to null when the authority does not answer. Caches the facts for a day. */
+/**
+ * Returns a function that resolves to the facts about the configured authority, or to null when it does not answer. The
+ * facts are cached for a day.
+ */
 export function createAuthorityFacts(acme: {
   readonly url: string
   readonly ca: string | null

@@ -23,6 +23,7 @@ export interface Dns01Dependencies {
 
 /** The proof by a TXT record (RFC 8555, section 8.4). It also removes records that an earlier server has left. */
 export interface Dns01 extends ChallengeKind {
+  /** Removes all remaining records. Never rejects: a record that cannot be removed now is removed later. */
   removeLeftovers(signal: AbortSignal): Promise<void>
 }
 
@@ -144,6 +145,7 @@ async function untilVisible(resolver: Resolver, record: TxtRecord, signal: Abort
   )
 }
 
+/** Returns null when the record is visible; otherwise the reason. */
 async function lookAt(resolver: Resolver, record: TxtRecord, signal: AbortSignal): Promise<string | null> {
   const zone = await resolver.zoneOf(record.name, signal)
   const addresses = zone?.servers.flatMap((server) => server.addresses) ?? []
@@ -179,7 +181,7 @@ const has = (records: Records, { name, value }: TxtRecord): boolean =>
   records.some((each) => each.type === 'TXT' && each.name === name && each.text === value)
 
 interface TxtRecord {
-  /** In lower case, without the final dot. */
+  /** The name of the record in lower case, without the final dot. */
   readonly name: string
   readonly value: string
 }
@@ -190,7 +192,7 @@ interface ChangeDns {
   remove(record: TxtRecord, signal: AbortSignal): Promise<void>
 }
 
-/** In seconds. */
+/** Resolvers may cache a record for this time, in seconds. */
 const ttl = 60
 const updateTimeoutMs = 30_000
 const commandTimeoutMs = 120_000
@@ -198,7 +200,7 @@ const commandTimeoutMs = 120_000
 const label = '[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?'
 const validName = new RegExp(`^${label}(\\.${label})+$`)
 
-/** `path` is the `PATH` on which programs are searched. */
+/** Returns the configured way to change DNS. `path` is the `PATH` on which programs are searched. */
 export function createDnsUpdates(updates: DnsUpdates, path: string): ChangeDns {
   const change = updates.kind === 'nsupdate' ? byNsupdate(updates, path) : byCommand(updates, path)
   return {
@@ -261,14 +263,14 @@ export interface ProgramRun {
 }
 
 interface ProgramResult {
-  /** Null when it was killed or could not be started. */
+  /** The exit status; null when the program was killed or could not be started. */
   readonly status: number | null
   readonly output: string
 }
 
 const mostOutput = 2_000
 
-/** Kills the program when it takes too long. Rejects when the signal aborts. */
+/** Runs a program to its end, or kills it when it takes too long. Rejects when the signal aborts. */
 async function runProgram(program: string, run: ProgramRun): Promise<ProgramResult> {
   run.signal.throwIfAborted()
   const child = startProcess(program, run.args, {

@@ -1,9 +1,13 @@
 import type { CertificateFailure } from '../../../contract/certificates.ts'
 
-/** The certificates that wait after a failure: with the same names, below the same domain, or all. */
+/**
+ * The certificates that must wait after a failure: certificates with the same names, with the same registered domain,
+ * or all certificates of the authority.
+ */
 export type PauseScope = 'names' | 'domain' | 'all'
 
 export interface AttemptFacts {
+  /** The shortest time to wait; 0 for no wait. */
   readonly retryAfterMs?: number
   readonly pauses?: PauseScope
   /** True when the next attempt resumes the order. */
@@ -29,7 +33,10 @@ export class AttemptError extends Error {
 /** The pause after an authority reports a limit without `Retry-After`. */
 const usualPauseMs = 60 * 60_000
 
-/** Returns what the authority said, and what helps. An `AttemptError` is returned unchanged. */
+/**
+ * Returns the failure of an attempt for its owner: the answer of the authority, and advice. An `AttemptError` is
+ * returned unchanged.
+ */
 export function explain(error: unknown): AttemptError {
   if (error instanceof AttemptError) return error
   if (error instanceof AcmeError)
@@ -186,12 +193,14 @@ interface AcmeProblem {
   readonly detail: string
 }
 
-/** A refusal of an authority, or no answer. */
+/** Thrown when an authority refuses a request or does not answer. */
 export class AcmeError extends Error {
   override readonly name = 'AcmeError'
-  /** Null when the answer is not a problem document. */
+  /** The problem document of the answer; null when the answer is not one. */
   readonly problem: AcmeProblem | null
+  /** The HTTP status of the answer; null without an answer. */
   readonly status: number | null
+  /** The time that the authority asks to wait; 0 for no wait. */
   readonly retryAfterMs: number
 
   constructor(

@@ -5,6 +5,7 @@ import type { Logger } from '../../../platform/logger.ts'
 import type { ChallengeAnswer, ChallengeKind } from './acme.ts'
 import { AttemptError } from './errors.ts'
 
+/** Resolves with the text that this server's edge answers for a path of a host; null when it does not answer. */
 type AskEdge = (host: string, path: string, signal: AbortSignal) => Promise<string | null>
 
 export interface Http01Dependencies {
@@ -38,7 +39,10 @@ export function createHttp01({ answerAt, askEdge, resolver, logger }: Http01Depe
   }
 }
 
-/** An error of the resolver proves nothing: the authority uses another resolver. */
+/**
+ * Rejects when the name has no address, because it cannot be proved. An error of the resolver proves nothing: the
+ * authority uses another resolver.
+ */
 async function assertInDns(resolver: Pick<Resolver, 'resolve'>, name: string, signal: AbortSignal): Promise<void> {
   const found = await Promise.all((['A', 'AAAA'] as const).map((type) => resolver.resolve(name, type, signal)))
   if (found.some(({ outcome }) => outcome === 'found' || outcome === 'failed')) return

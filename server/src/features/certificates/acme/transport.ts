@@ -12,7 +12,7 @@ type Adapter = Extract<typeof axios.defaults.adapter, (...args: never[]) => unkn
 type Request = Parameters<Adapter>[0]
 
 export interface Transport {
-  /** Requests of `work` end when the signal aborts. */
+  /** Runs `work`. Its requests end when the signal aborts. */
   use<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T>
   close(): Promise<void>
 }

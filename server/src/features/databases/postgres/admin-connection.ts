@@ -21,7 +21,9 @@ export interface AdminConnection {
   close(): Promise<void>
 }
 
-/** PostgreSQL waits as long before it reports that a database is in use. */
+/**
+ * The time to wait until ended sessions are gone. PostgreSQL waits as long before it reports that a database is in use.
+ */
 const endSessionsMs = 5_000
 const inUseAttempts = 5
 const connectionTimeoutMillis = 10_000

@@ -9,6 +9,7 @@ import type { OsUser } from '../../../platform/users.ts'
 export interface Certificates {
   /** Creates missing files, and a new certificate before the old one expires. Returns true for a new certificate. */
   ensure(): Promise<boolean>
+  /** Returns the authority's certificate as PEM, with which clients verify that they reach this server. */
   authority(): Promise<string>
   readonly certificateFile: string
   readonly keyFile: string
@@ -22,7 +23,10 @@ interface CertificatesOptions {
   readonly now?: () => Date
 }
 
-/** PostgreSQL uses a new certificate at once: only a long stop of the server must not exceed this time. */
+/**
+ * PostgreSQL uses a new certificate at once, so this time only needs to exceed the time for which a server may be
+ * stopped.
+ */
 const renewedDaysBefore = 60
 const dayMs = 24 * 60 * 60_000
 
@@ -75,7 +79,10 @@ function isGood(pem: string, names: readonly string[], now: Date): boolean {
   return leftMs > renewedDaysBefore * dayMs && names.every((name) => hasName(name) !== undefined)
 }
 
-/** The folder is renamed once it is complete. Concurrent processes use the folder that was renamed first. */
+/**
+ * Creates the authority and the server's key in a folder, which is renamed once it is complete. Concurrent processes
+ * use the folder that was renamed first.
+ */
 async function makeFolder({ directory, user }: CertificatesOptions, now: Date): Promise<void> {
   const temporary = `${directory}.${randomUUID()}`
   await mkdir(dirname(directory), { recursive: true })
@@ -100,7 +107,7 @@ async function giveKey(path: string, user: OsUser | null): Promise<void> {
   await chown(path, user.uid, user.gid)
 }
 
-/** Both are PEM. */
+/** A certificate with its key, both as PEM. */
 export interface Issued {
   readonly certificate: string
   readonly key: string
@@ -167,7 +174,7 @@ export async function issueCertificate(
   return certificate.toString('pem')
 }
 
-/** Returns PEM. */
+/** Makes a private key, as PEM. */
 export async function makeKey(): Promise<string> {
   const { privateKey } = await promisify(generateKeyPair)('ec', { namedCurve: 'P-256' })
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()

@@ -18,7 +18,7 @@ import { createInstance, type Engine, EngineError, type Instance, type InstanceK
 import type { Statistics } from './statistics.ts'
 
 interface EmbeddedEngineOptions extends ClustersOptions {
-  /** The host in connection strings. */
+  /** The host in connection strings, by which apps reach this machine. */
   readonly host: string
   readonly ports: Range
 }
@@ -67,8 +67,11 @@ interface ClustersOptions {
 
 interface Clusters {
   open(key: InstanceKey, signal: AbortSignal): Promise<Instance>
+  /** Returns the opened instances by version; `null` for an instance whose last start failed. */
   all(): ReadonlyMap<string, Instance | null>
+  /** Ends connections that have not logged in, beyond the limits of their clusters. Returns their number. */
   limitLogins(): Promise<number>
+  /** Gives the open clusters a new certificate before theirs expires, without ending connections. */
   renewCertificate(): Promise<void>
   close(options?: CloseOptions): Promise<void>
 }
@@ -143,7 +146,10 @@ function createClusters(options: ClustersOptions): Clusters {
   }
 }
 
-/** Cached for each postmaster, because only a new start changes the number. */
+/**
+ * Returns a function that reads how many connections users have. The number is cached for each postmaster, because only
+ * a new start changes it.
+ */
 function createUserConnections(): (pid: number, instance: Instance) => Promise<number> {
   const cached = new Map<number, number>()
   return async (pid, { statistics }) => {
@@ -275,7 +281,7 @@ interface LoginLimits {
   readonly silent: number
   /** The client has named user and database, and must authenticate. Takes one of `max_connections`. */
   readonly authenticating: number
-  /** Including connections that are younger than a moment. */
+  /** The connections that may authenticate at once, including connections that are younger than a moment. */
   readonly authenticatingAtOnce: number
 }
 
@@ -346,7 +352,10 @@ function databaseClusterAccess(
   }
 }
 
-/** Reserves a free port in `range` permanently when the version has none yet. */
+/**
+ * Returns the port of a version's cluster. Reserves a free port in `range` permanently when the version has no port
+ * yet.
+ */
 async function clusterPort(transaction: Transaction, version: string, range: Range): Promise<number> {
   const trx = transaction.withTables<DatabasesTables>()
   const find = () =>

@@ -32,10 +32,17 @@ export interface Engine {
   instances(): ReadonlyMap<string, Instance | null>
   /** True when the instance of a version was created and may therefore hold databases. */
   exists(version: string): Promise<boolean>
-  /** Ends the sessions of databases with more than `maxLocks` locks; returns their OIDs. For embedded clusters. */
+  /**
+   * Ends the sessions of every database that holds more than `maxLocks` locks, and returns the OIDs of these databases.
+   * Does nothing on an external server.
+   */
   limitLocks(maxLocks: number): Promise<readonly number[]>
-  /** Ends connections that have not logged in, beyond their room; returns their number. For embedded clusters. */
+  /**
+   * Ends connections that have not logged in, beyond the available room, and returns their number. Does nothing on an
+   * external server.
+   */
   limitLogins(): Promise<number>
+  /** Returns the certificate of the authority of the embedded clusters as PEM; `null` for an external server. */
   authority(): Promise<string | null>
   renewCertificate(): Promise<void>
   /** Closes the connections, and stops the embedded clusters unless `options` keep them. */
@@ -78,7 +85,9 @@ export interface Instance {
   readonly databases: StoredDatabases
   readonly statistics: Statistics
   readonly sessions: Sessions
-  /** Hides other databases in the catalogue of an open database. Needs a superuser, else does nothing. */
+  /**
+   * Hides other databases in the catalogue of an open database. Does nothing if the administrator is not a superuser.
+   */
   closeCatalogue(name: string, signal: AbortSignal): Promise<void>
   close(): Promise<void>
 }

@@ -14,7 +14,9 @@ export interface EngineHealth {
 const timeoutMs = 3_000
 
 export function createEngineHealth(engine: Pick<Engine, 'instances'>, logger: Logger): EngineHealth {
-  /** The fill level of the queue of notifications, by version; `null` for an instance that does not answer. */
+  /**
+   * The fill level of the queue of notifications from 0 to 1, by version; `null` for an instance that does not answer.
+   */
   let seen: ReadonlyMap<string, number | null> = new Map()
 
   const look = async (): Promise<ReadonlyMap<string, number | null>> => {

@@ -7,6 +7,7 @@ const { escapeIdentifier: id, escapeLiteral: literal } = pg
 
 export interface Role {
   readonly name: string
+  /** The SCRAM verifier of its password. */
   readonly verifier: string
   readonly limits: DatabaseLimits
 }
@@ -24,7 +25,10 @@ export interface SecondRole {
  * it is a member of the owner, has the owner's settings, and becomes the owner when a session begins.
  */
 export interface Roles {
-  /** Also gives an existing role this password and the fixed limits. A new role cannot log in yet. */
+  /**
+   * Creates the role, or gives an existing role this password and the limits that users cannot change. A new role
+   * cannot log in yet.
+   */
   ensure(role: Role, signal: AbortSignal): Promise<void>
   ensureSecond(role: SecondRole, signal: AbortSignal): Promise<void>
   /** Copies the owners' settings to second roles where they differ, because users change only the owner's settings. */

@@ -16,6 +16,7 @@ export interface Sessions {
   endStale(limits: SessionLimits): Promise<EndedSessions>
   /** Ends the sessions of a database above a number: first the idle ones, longest idle first, then the youngest. */
   endSurplus(database: string, keep: number): Promise<void>
+  /** Returns how full the queue of notifications is, from 0 to 1. */
   notificationUsage(): Promise<number>
   /**
    * Ends the sessions that may keep the queue of notifications from being freed. The slowest listener determines what

@@ -108,7 +108,9 @@ export function createStoredDatabases(
   }
 }
 
-/** False for an existing database: an earlier attempt, whose server died, may still have been creating it. */
+/**
+ * Resolves to false when the database exists: an earlier attempt, whose server died, may still have been creating it.
+ */
 async function unlessCreated(creation: Promise<void>): Promise<boolean> {
   try {
     await creation

@@ -14,7 +14,7 @@ export interface DomainCheckResult {
   readonly reaches: boolean
   readonly isProven: boolean
   readonly leadsToApp: boolean
-  /** The most informative first. */
+  /** The problems, the most informative first. */
   readonly problems: readonly DomainProblem[]
   readonly records: readonly DomainRecord[]
 }

@@ -115,6 +115,6 @@ export const challengeName = (name: string): string => `_acme-challenge.${baseOf
 export const addressesIn = (records: readonly DnsRecord[]): string[] =>
   records.flatMap((each) => (each.type === 'A' || each.type === 'AAAA' ? [each.address] : []))
 
-/** Returned by the recursive servers. */
+/** Returns the addresses that the recursive servers give for a name. */
 export const foundAddresses = ({ ipv4, ipv6 }: Pick<CheckFacts, 'ipv4' | 'ipv6'>): string[] =>
   addressesIn([...ipv4.records, ...ipv6.records])

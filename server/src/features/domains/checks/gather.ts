@@ -39,7 +39,7 @@ export interface GatherDependencies {
 
 const mostProbes = 4
 
-/** Rejects only when the signal aborts. */
+/** Looks up everything that shows whether a domain is right. Rejects only when the signal aborts. */
 export async function gatherFacts(
   dependencies: GatherDependencies,
   domain: CheckedDomain,
@@ -120,7 +120,10 @@ async function moreOwnAddresses(
   return facts
 }
 
-/** Reads the records of the name, or else of its closest parent (RFC 8659, section 3). */
+/**
+ * Finds the CAA records that apply to a name: its own records, or else the records of the closest parent (RFC 8659,
+ * section 3).
+ */
 async function climbForCaa(resolver: Resolver, name: string, signal: AbortSignal): Promise<CaaFacts> {
   const labels = name.split('.')
   const names = labels.map((_, index) => labels.slice(index).join('.'))
@@ -285,7 +288,10 @@ function stateOf({ rcode, isAuthoritative, authorities }: DnsAnswer, { name, zon
   return leadsDown ? 'unknown' : 'refuses'
 }
 
-/** A CNAME record must be the only record of its name (RFC 1034, section 3.6.2). */
+/**
+ * Returns the types of other records beside a CNAME record, which must be the only record of its name (RFC 1034,
+ * section 3.6.2).
+ */
 async function typesBesideAlias(
   resolver: Resolver,
   name: string,
@@ -309,12 +315,15 @@ async function typesBesideAlias(
   return found.flat()
 }
 
-/** Addresses that are outdated for a while do no harm. */
+/** The time for which this server's addresses are cached. Addresses that are outdated for a while do no harm. */
 const keptMs = 5 * 60_000
 /** The longest wait for the first answer; after it the records are shown without addresses. */
 const waitMs = 2_000
 
-/** The returned function caches the addresses that this server's name leads to, and never rejects. */
+/**
+ * Returns a function that resolves to this server's addresses, as its name leads to them. The function caches them for
+ * a while, and never rejects.
+ */
 export function createOwnAddresses(
   resolver: Pick<Resolver, 'resolve'>,
   host: string,

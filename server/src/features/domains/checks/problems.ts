@@ -101,7 +101,7 @@ function judge(facts: CheckFacts): Verdict {
 const isOld = (facts: CheckFacts): boolean =>
   ![facts.ipv4, facts.ipv6].some(({ outcome }) => outcome === 'failed') && !isFoundRight(facts) && !isAliasOfUs(facts)
 
-/** Null when the answer depends on following a CNAME record further. */
+/** True when an answer leads to this server; null when that depends on following a CNAME record further. */
 function isRight(facts: CheckFacts, { alias, addresses }: AuthorityAnswer): boolean | null {
   if (alias !== null) {
     if (alias === facts.domain.target || alias === facts.own.host) return true

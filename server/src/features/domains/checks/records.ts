@@ -3,7 +3,9 @@ import { registrableDomain } from '../names.ts'
 import type { DomainRecord } from '../tables.ts'
 import { type CheckedDomain, challengeName, isWildcard, ownershipName } from './facts.ts'
 
-/** A registered name itself, such as `example.co.uk`, can have no CNAME record (RFC 1034, section 3.6.2). */
+/**
+ * True for a registered name itself, such as `example.co.uk`. It can have no CNAME record (RFC 1034, section 3.6.2).
+ */
 export const isApex = (name: string): boolean => registrableDomain(name) === name
 
 /**
