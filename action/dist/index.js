@@ -34889,7 +34889,7 @@ function requestInit(route, input, apiKey, key) {
         redirect: 'manual',
     };
 }
-/** Throws a `TypeError` for a parameter that would change the path: empty, `.` or `..`. */
+/** Returns path and query. Throws a `TypeError` for a parameter that would change the path: empty, `.` or `..`. */
 function target(route, { params = {}, query = {} }) {
     const path = route.path.replace(/:(\w+)/g, (_, name) => {
         const value = params[name] ?? '';
@@ -34900,7 +34900,7 @@ function target(route, { params = {}, query = {} }) {
     const given = Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [[name, String(value)]]);
     return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
 }
-/** Uses only the query of the link, so that the key goes to no other host. */
+/** Returns the URL of the next page. Uses only the query of the link, so that the key goes to no other host. */
 function nextPage(response, current) {
     const link = /<([^>]*)>; *rel="?next"?/.exec(response.headers.get('link') ?? '')?.[1];
     if (link === undefined)
@@ -34908,7 +34908,7 @@ function nextPage(response, current) {
     const query = link.includes('?') ? link.slice(link.indexOf('?')) : '';
     return current.replace(/\?.*$/, '') + query;
 }
-/** Throws an `ApiError` when the answer is not JSON. */
+/** Parses a JSON answer. Throws an `ApiError` when it is not JSON. */
 function readJson(text, response) {
     try {
         return JSON.parse(text);
@@ -34980,7 +34980,7 @@ function backOffMs(made) {
 function isTemporary(status) {
     return status === 429 || status >= 500;
 }
-/** Seconds, or a date (RFC 9110 §10.2.3). */
+/** Reads seconds, or a date (RFC 9110 §10.2.3). */
 function retryAfterMs(value) {
     if (value === null)
         return undefined;
@@ -35580,7 +35580,7 @@ class ApiError extends Error {
     code;
     status;
     details;
-    /** Only set by the client. */
+    /** The `X-Request-Id` of the answer. Only the client sets it. */
     requestId;
     constructor(code, message, details = {}, requestId) {
         super(message);
@@ -35622,9 +35622,9 @@ function notFound() {
 class NoTokenError extends Error {
     name = 'NoTokenError';
 }
-/** For a token, and for an answer, in milliseconds. */
+/** The time limit for a token, and for an answer, in milliseconds. */
 const answerTimeout = 30_000;
-/** With growing pauses, these take about half a minute. */
+/** With growing pauses, these repetitions take about half a minute. */
 const usualRetries = 6;
 /**
  * Exchanges CI tokens for keys. The first key is requested on demand, each next key at half of the lifetime of the key
@@ -35719,7 +35719,7 @@ function lifeOf(expiresAt, response) {
 }
 const isAlive = ({ since, lifeMs }) => performance.now() - since < lifeMs;
 const targetOf = (address) => `${address}/oidc/token`;
-/** Rejects with the reason of the signal if the abort comes first. */
+/** Settles like the promise, or rejects with the reason of the signal if the abort comes first. */
 function unlessAborted(promise, signal) {
     if (signal === undefined)
         return promise;
