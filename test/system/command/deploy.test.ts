@@ -210,7 +210,7 @@ describe('finds a server', () => {
     await mkdir(dirname(file))
     await writeFile(file, JSON.stringify({ url: server.url, api_key: `fl_${'a'.repeat(36)}` }), { mode: 0o600 })
     const refused = await commandHere(['api', 'account.get'], given)
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining(`kept in ${file}: log in again`) })
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining(`is in ${file}: log in again`) })
     const named = { ...given, FAIRLEAD_URL: server.url, FAIRLEAD_API_KEY: server.apiKey }
     expect(await commandHere(['api', 'account.get'], named)).toMatchObject({ code: 0, stderr: '' })
   })
