@@ -20,19 +20,25 @@ export function disagreements({ tag, versions, receiver, changelog }: Release): 
   if (receiver !== version) {
     found.push(`server/package.json depends on version ${receiver} of the receiver. Set it to ${version}.`)
   }
-  const notes = notesOf(changelog, version)
-  if (notes === undefined) {
-    found.push(`CHANGELOG.md has no section "## [${version}] - YYYY-MM-DD". Move the changes of "Unreleased" to one.`)
-  } else if (notes === '') found.push(`The section of ${version} in CHANGELOG.md is empty. Say what has changed.`)
+  const section = sectionOf(changelog, version)
+  if (section === undefined)
+    found.push(`CHANGELOG.md has no section "## [${version}]". Add the changes of the release.`)
+  else if (section.notes === '') found.push(`The section of ${version} in CHANGELOG.md is empty. Say what has changed.`)
+  if (section?.day === null) {
+    found.push(`The section of ${version} in CHANGELOG.md has no date. Name it "## [${version}] - YYYY-MM-DD".`)
+  }
   return found
 }
 
 /** Returns the text below the heading of a version in a changelog; `undefined` when there is no such heading. */
-export function notesOf(changelog: string, version: string): string | undefined {
+export const notesOf = (changelog: string, version: string): string | undefined => sectionOf(changelog, version)?.notes
+
+/** @returns `day` is null while the heading has no date, as before the release */
+function sectionOf(changelog: string, version: string): { day: string | null; notes: string } | undefined {
   for (const section of changelog.split(/^## /m).slice(1)) {
     const [heading = '', ...lines] = section.split('\n')
-    const [, named] = /^\[(.+)\] - \d{4}-\d\d-\d\d$/.exec(heading.trim()) ?? []
-    if (named === version) return lines.join('\n').trim()
+    const [, named, day = null] = /^\[(.+)\](?: - (\d{4}-\d\d-\d\d))?$/.exec(heading.trim()) ?? []
+    if (named === version) return { day, notes: lines.join('\n').trim() }
   }
   return undefined
 }
