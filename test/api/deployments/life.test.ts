@@ -30,6 +30,15 @@ const byItself: Readonly<Record<Status, readonly Status[]>> = {
   stopped: ['stopped'],
 }
 
+/**
+ * As `byItself`; besides, a deployment that was superseded while it waited returns to the queue when its successor ends
+ * without having served.
+ */
+function mayFollow({ status, hasServed }: Pick<Known, 'status' | 'hasServed'>): readonly Status[] {
+  if (status !== 'superseded' || hasServed) return byItself[status]
+  return [...byItself.superseded, ...byItself.building]
+}
+
 /** An app that ends on request. */
 const mortal = (answer: string) => ({
   'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
@@ -46,6 +55,8 @@ interface Known {
   readonly url: string
   status: Status
   hasRun: boolean
+  /** True when it was seen running since its last request. */
+  hasServed: boolean
 }
 
 interface Model {
@@ -80,10 +91,11 @@ async function observe(model: Model, real: Real): Promise<void> {
   expect(deployments.map(({ id }) => id).sort()).toEqual(model.known.map(({ id }) => id).sort())
   for (const known of model.known) {
     const { status } = deployments.find(({ id }) => id === known.id) ?? { status: 'failed' }
-    expect(byItself[known.status], `${known.kind} ${known.id} from ${known.status}`).toContain(status)
+    expect(mayFollow(known), `${known.kind} ${known.id} from ${known.status}`).toContain(status)
     if (status === 'running') expect(known.kind).toBe('good')
     known.status = status
     known.hasRun ||= status === 'running'
+    known.hasServed ||= status === 'running'
   }
   for (const app of apps) {
     const running = model.known.filter((known) => known.app === app && known.status === 'running')
@@ -120,19 +132,20 @@ function action(
         const { status } = await server.client.deployments[verb]({ params })
         expect(status).toBe(accepted.to)
         // The deployment was in a state that the action accepts, or reached such a state by itself.
-        const possible = byItself[known.status]
+        const possible = mayFollow(known)
         const took = possible.some((before) => accepted.from.includes(before) || before === accepted.again)
         expect(took, `${verb} of a ${known.status}`).toBe(true)
         if (verb === 'rollback' || verb === 'restart') {
           expect(known.kind).toBe('good')
           model.desired.set(known.app, known)
+          known.hasServed = false
         } else if (model.desired.get(known.app) === known) model.desired.set(known.app, undefined)
         known.status = status
       } catch (error) {
         if (!(error instanceof ApiError)) throw error
         expect(error.code).toBe('invalid_request')
         const seen = error.details['status'] as Status
-        expect(byItself[known.status], `refused ${verb}`).toContain(seen)
+        expect(mayFollow(known), `refused ${verb}`).toContain(seen)
         if (verb === 'cancel' || verb === 'stop') expect(accepted.from).not.toContain(seen)
         if (verb === 'rollback' && known.hasRun) expect(accepted.from).not.toContain(seen)
       }
@@ -150,7 +163,7 @@ function create(app: AppName, kind: Kind): fc.AsyncCommand<Model, Real> {
       const params = { project_id: real.projectId }
       const made = await server.client.deployments.create({ params, body: { name: app, git_url } })
       expect(made.status).toBe('building')
-      const known = { id: made.id, app, kind, url: made.url, status: made.status, hasRun: false }
+      const known = { id: made.id, app, kind, url: made.url, status: made.status, hasRun: false, hasServed: false }
       model.known.push(known)
       model.desired.set(app, known)
       await observe(model, real)
