@@ -224,9 +224,8 @@ const commands = fc.commands(
   { maxCommands: mostCommands, size: 'max' },
 )
 
-/** Waits until no deployment is building, and checks that files and addresses agree with the states. */
-async function checkAtRest(model: Model, real: Real): Promise<void> {
-  for (const known of model.known.filter(({ kind }) => kind === 'hanging')) {
+async function cancelHanging(model: Model, real: Real): Promise<void> {
+  for (const known of model.known.filter(({ kind, status }) => kind === 'hanging' && status === 'building')) {
     await server.client.deployments
       .cancel({ params: { project_id: real.projectId, id: known.id } })
       .then(({ status }) => {
@@ -235,9 +234,15 @@ async function checkAtRest(model: Model, real: Real): Promise<void> {
       })
       .catch(() => undefined)
   }
+}
+
+/** Waits until no deployment is building, and checks that files and addresses agree with the states. */
+async function checkAtRest(model: Model, real: Real): Promise<void> {
   await expect
     .poll(
       async () => {
+        // In each round, because a superseded deployment may return to the queue.
+        await cancelHanging(model, real)
         await observe(model, real)
         return model.known.filter(({ status }) => status === 'building')
       },
