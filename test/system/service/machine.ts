@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, rename } from 'node:fs/promises'
+import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -30,8 +30,6 @@ const repository = fileURLToPath(new URL('../../../', import.meta.url))
 /** The command `fairlead`, as programs inside start it. */
 export const command = ['/opt/fairlead/node_modules/node/bin/node', '/opt/fairlead/server/bin/fairlead.js'] as const
 const packages = ['systemd', 'systemd-sysv', 'dbus', 'git', 'ca-certificates', 'util-linux']
-/** `npm run corpus:dockerfiles` keeps its archives there, too. */
-const archives = process.env['FAIRLEAD_TEST_IMAGES'] ?? '/var/tmp/fairlead-test-images'
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const bootTimeoutMs = 120_000
 
@@ -58,9 +56,14 @@ export async function bootMachine(
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
   const root = join(directory.path, 'root')
+  const made = await execute('mmdebstrap', [
+    '--variant=minbase',
+    `--include=${packages.join(',')}`,
+    await release(),
+    root,
+  ])
+  if (made.code !== 0) throw new Error(`mmdebstrap failed: ${made.stderr.slice(-2000)}`)
   await mkdir(join(root, 'opt', 'fairlead'), { recursive: true })
-  // The container gets other devices.
-  await succeed('tar', ['-C', root, '--numeric-owner', '--exclude=./dev/*', '-xpf', await debianArchive()])
   await options.prepare?.(root)
   const network = options.network === undefined ? '--private-network' : `--network-namespace-path=${options.network}`
   const flags = ['--boot', '--register=no', '--keep-unit', network, '--console=pipe', '--quiet']
@@ -97,22 +100,6 @@ export async function bootMachine(
 
 const assignments = (environment: Readonly<Record<string, string>>): string[] =>
   Object.entries({ PATH: path, HOME: '/root', ...environment }).map(([name, value]) => `${name}=${value}`)
-
-/** Returns the archive of a small Debian, which is kept: making it takes half a minute of CPU time. */
-async function debianArchive(): Promise<string> {
-  const archive = join(archives, `machine-${[await release(), ...packages].join('-')}.tar`)
-  if (existsSync(archive)) return archive
-  await mkdir(archives, { recursive: true })
-  const unfinished = `${archive}.${process.pid}.tar`
-  await succeed('mmdebstrap', ['--variant=minbase', `--include=${packages.join(',')}`, await release(), unfinished])
-  await rename(unfinished, archive)
-  return archive
-}
-
-async function succeed(program: string, args: readonly string[]): Promise<void> {
-  const { code, stderr } = await execute(program, args)
-  if (code !== 0) throw new Error(`${program} failed: ${stderr.slice(-2000)}`)
-}
 
 /** This machine's Debian release, which its mirror certainly has. */
 async function release(): Promise<string> {
